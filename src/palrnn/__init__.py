@@ -1,0 +1,54 @@
+"""palrnn: dynamical systems reconstruction with almost-linear RNNs, and the geometry of what trained them.
+
+Public names are loaded on first use, so that ``import palrnn`` and ``palrnn --help`` are quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_ROOMS: dict[str, tuple[str, ...]] = {
+    "data": (
+        "Standardizer",
+        "add_observation_noise",
+        "load_series",
+        "lorenz63",
+        "lorenz96",
+        "rossler",
+        "subsequences",
+        "train_test_split",
+        "windows",
+    ),
+    "model": (
+        "ALRNN",
+        "PALRNN",
+        "Checkpoint",
+        "CheckpointError",
+        "Trajectory",
+        "import_torch",
+        "initial_alrnn",
+        "load_checkpoint",
+        "save_checkpoint",
+    ),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"palrnn.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'palrnn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:
+    from palrnn.data import *
+    from palrnn.model import *

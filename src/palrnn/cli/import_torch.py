@@ -1,0 +1,27 @@
+"""`palrnn import-torch`: published torch checkpoints as palrnn checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+
+
+@app.command("import-torch", epilog="Example: palrnn import-torch alrnn.pt --gated 10 -o model.safetensors")
+def import_torch_command(
+    file: Annotated[Path, typer.Argument(help="A torch state dict with tensors A, W, h and B.")],
+    gated: Annotated[int, typer.Option(help="The number of gated units P, which such files do not hold.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The checkpoint to write.")],
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Import a published AL-RNN checkpoint (torch, weights only)."""
+    from palrnn.model import import_torch, save_checkpoint
+
+    model = import_torch(file, gated=gated)
+    save_checkpoint(output, model)
+    sizes = {"latent_dim": model.latent_dim, "observed_dim": model.observed_dim, "gated": model.gated}
+    Voice(json, quiet).result({"output": str(output), **sizes}, f"wrote {output}: {model}")

@@ -1,0 +1,59 @@
+"""Standardising: zero mean and unit variance per coordinate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from palrnn.engine.checks import Floats, as_floats, as_series, as_shape, frozen
+
+
+@dataclass(frozen=True, eq=False)
+class Standardizer:
+    """The affine map ``x -> (x - mean) / std``, with ``mean`` and ``std`` of shape (N,)."""
+
+    mean: Floats
+    std: Floats
+
+    def __post_init__(self) -> None:
+        mean = as_shape(self.mean, "mean", (None,))
+        std = as_shape(self.std, "std", mean.shape)
+        if (std <= 0).any():
+            raise ValueError(f"std must be positive, got {std.min():g} in column {int(std.argmin())}")
+        object.__setattr__(self, "mean", frozen(mean))
+        object.__setattr__(self, "std", frozen(std))
+
+    @classmethod
+    def fit(cls, x: ArrayLike) -> Standardizer:
+        """Return the standardizer of ``x (T, N)``; fit it on the training part only."""
+        series = as_series(x)
+        mean, std = series.mean(axis=0), series.std(axis=0)
+        # a constant column of large numbers has a deviation of rounding size, not zero
+        flat = std <= 1e-12 * np.maximum(1.0, np.abs(mean))
+        if flat.any():
+            raise ValueError(f"x must vary in every column, column {int(flat.argmax())} is constant")
+        return cls(mean, std)
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates N."""
+        return int(self.mean.shape[0])
+
+    def transform(self, x: ArrayLike) -> Floats:
+        """Return raw ``x (..., N)`` in standardised coordinates; NaN (not observed) stays NaN."""
+        return (self._checked(x) - self.mean) / self.std
+
+    def inverse(self, x: ArrayLike) -> Floats:
+        """Return standardised ``x (..., N)`` in raw coordinates."""
+        return self._checked(x) * self.std + self.mean
+
+    def _checked(self, x: ArrayLike) -> Floats:
+        array = as_floats(x, "x", allow_nan=True)
+        if array.shape[-1:] != (self.dim,):
+            raise ValueError(f"x must have {self.dim} columns, got shape {array.shape}")
+        return array
+
+    def __repr__(self) -> str:
+        return f"Standardizer(mean={np.round(self.mean, 4).tolist()}, std={np.round(self.std, 4).tolist()})"

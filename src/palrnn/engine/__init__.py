@@ -1,0 +1,1 @@
+"""What every room stands on: the kernel compiler, argument checks, seeds, progress and safe files."""

@@ -1,0 +1,62 @@
+"""Validated settings: frozen, no unknown keys, to and from TOML, errors that name the setting."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Self
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from palrnn.engine.files import write_text
+
+
+class Config(BaseModel):
+    """Base of every settings class. Values are checked on construction and cannot be changed after."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False, validate_default=True)
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise ValueError("; ".join(_sentence(problem) for problem in error.errors())) from None
+
+    def changed(self, **values: Any) -> Self:
+        """Return a copy with some settings changed, checked again."""
+        return type(self)(**(self.model_dump() | values))
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> Self:
+        """Read settings from a TOML file; unknown keys are an error."""
+        file = Path(path)
+        try:
+            return cls(**read_toml(file))
+        except ValueError as error:
+            message = str(error)
+            raise ValueError(message if message.startswith(str(file)) else f"{file}: {message}") from None
+
+    def to_toml(self, path: str | os.PathLike[str]) -> None:
+        """Write the settings as TOML, atomically; a setting that is None is left out."""
+        write_text(path, tomli_w.dumps(self.model_dump(mode="json", exclude_none=True)))
+
+
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the table in a TOML file, or say in one line why it cannot be read."""
+    file = Path(path)
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"{file}: no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{file}: not valid TOML: {error}") from None
+
+
+def _sentence(problem: Any) -> str:
+    name = ".".join(str(part) for part in problem["loc"]) or "settings"
+    if problem["type"] == "extra_forbidden":
+        return f"{name} is not a known setting"
+    message = problem["msg"][0].lower() + problem["msg"][1:]
+    return f"{name}: {message.removeprefix('value error, ')}, got {problem.get('input')!r}"

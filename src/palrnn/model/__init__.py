@@ -1,0 +1,21 @@
+"""What is learned: ALRNN, PALRNN, and the checkpoints that hold them."""
+
+from palrnn.model.alrnn import ALRNN, initial_alrnn
+from palrnn.model.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from palrnn.model.palrnn import PALRNN, Sample
+from palrnn.model.torch_import import import_torch
+from palrnn.model.trajectory import DivergenceWarning, Trajectory
+
+__all__ = [
+    "ALRNN",
+    "PALRNN",
+    "Checkpoint",
+    "CheckpointError",
+    "DivergenceWarning",
+    "Sample",
+    "Trajectory",
+    "import_torch",
+    "initial_alrnn",
+    "load_checkpoint",
+    "save_checkpoint",
+]
