@@ -29,7 +29,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs site
 
 $(BIN)/python:
 	@echo "creating $(VENV)"
