@@ -1,0 +1,1 @@
+"""Learning by evidence: particle-SAEM on windows."""

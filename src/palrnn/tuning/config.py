@@ -1,0 +1,70 @@
+"""The settings of particle-SAEM. Defaults are the paper's (Table saem_hparams); what goes beyond it is off."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from palrnn.engine.config import Config
+
+Configuration = Literal["baseline", "calib", "full", "anchored"]
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class SAEMConfig(Config):
+    """How a PAL-RNN is fine-tuned by windowed evidence.
+
+    ``configuration`` says what is updated: nothing (``baseline``), the process and observation deviations
+    (``calib``), these and the drift (``full``), or the same with the teacher-forcing loss as a second term
+    (``anchored``, with the weight ``beta``).
+    """
+
+    configuration: Configuration = "full"
+    length: Count = 32
+    iterations: Annotated[int, Field(ge=0)] = 8
+    windows: Count = 80
+
+    # the E-step
+    particles: Count = 256
+    paths: Count = 8
+    states_per_path: Count = 1
+    target: Literal["paper", "exact"] = "paper"
+    resampling: str = "multinomial"
+    ess_threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
+
+    # the M-step. The paper does not say what its ridge is measured against: see docs/tuning.md
+    ridge: Annotated[float, Field(ge=0)] = 1e-2
+    ridge_per: Literal["step", "window"] = "step"
+    ridge_towards: Literal["zero", "current"] = "zero"
+    blend: Annotated[float, Field(gt=0, le=1)] = 0.25
+    floor: Positive = 1e-4
+
+    # beyond the paper
+    robbins_monro: bool = False
+    step_exponent: Annotated[float, Field(gt=0.5, le=1)] = 0.7
+    learn_gate_std: bool = False
+    diagonal_noise: bool = False
+    beta: Annotated[float, Field(ge=0)] = 50.0
+    tau: Count = 16
+    anchor_length: Annotated[int, Field(ge=2)] = 200
+    anchor_steps: Count = 50
+
+    # held-out evaluation: before and after, and every so many iterations between (0: not between)
+    heldout_windows: Count = 120
+    evaluate_every: Annotated[int, Field(ge=0)] = 0
+    rollout_steps: Annotated[int, Field(ge=2)] = 10_000
+    rollout_discard: Annotated[int, Field(ge=0)] = 1000
+    dt: Positive = 0.01
+    reference_lyapunov: float | None = None
+
+    @property
+    def learns_drift(self) -> bool:
+        """Whether A, W and h are updated."""
+        return self.configuration in ("full", "anchored")
+
+    @property
+    def learns_noise(self) -> bool:
+        """Whether the process and observation deviations are updated."""
+        return self.configuration != "baseline"
