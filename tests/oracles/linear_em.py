@@ -1,6 +1,6 @@
 """Exact inference and one exact EM update for a linear-Gaussian state-space model, written out plainly.
 
-z_1 ~ N(m1, P1), z_{t+1} ~ N(F z_t + h, q I), x_t ~ N(z_t[:N], r I) for t >= 2 (the first observation is given).
+z_1 ~ N(m1, P1), z_{t+1} ~ N(F z_t + h, q I), x_t ~ N(z_t[:N], r I) for t >= 2 (x_1 is given).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The settings of particle-SAEM. Defaults are the paper's (Table saem_hparams); what goes beyond it is off."""
+"""The settings of particle-SAEM. Defaults are the paper's (Table saem_hparams); what goes beyond is off."""
 
 from __future__ import annotations
 

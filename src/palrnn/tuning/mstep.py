@@ -4,9 +4,10 @@ Row i of the drift solves its own ridge regression on f_i = [z_i, D(c) z, 1] (M 
 
     (G_i + ridge I) theta_i = b_i + ridge theta_i^0,     G_i = mean f_i f_i^T,   b_i = mean z'_i f_i,
 
-with theta^0 = 0 (the plain ridge) or the current parameters. The process variance does not enter, because each row
-has its own. For an ungated unit z_i is both a feature of its own and an entry of D(c) z: A_ii and W_ii are collinear,
-and the ridge shares the coefficient between them (ridge = 0 takes the solution of least norm).
+with theta^0 = 0 (the plain ridge) or the current parameters. The process variance does not enter: it scales
+a row's equation as a whole. For an ungated unit z_i is both a feature of its own and an entry of D(c) z: A_ii
+and W_ii are collinear, and the ridge shares the coefficient between them (ridge = 0 takes the solution of
+least norm).
 
 The deviations are the root mean squared residuals of that drift, no smaller than the floor.
 """
@@ -33,7 +34,7 @@ def from_rows(theta: Floats, drift: ALRNN) -> ALRNN:
 
 
 def row_moments(statistics: Statistics) -> tuple[Floats, Floats]:
-    """Return the mean Gram matrices G ``(M, M+2, M+2)`` and mean cross products b ``(M, M+2)`` of all rows."""
+    """Return the mean Gram matrices G ``(M, M+2, M+2)`` and mean cross products b ``(M, M+2)`` by row."""
     dim = statistics.square.shape[0]
     own = np.column_stack([np.arange(dim), np.tile(np.arange(dim, 2 * dim + 1), (dim, 1))])
     gram = statistics.gram[own[:, :, None], own[:, None, :]] / statistics.transitions
@@ -44,7 +45,7 @@ def row_moments(statistics: Statistics) -> tuple[Floats, Floats]:
 def drift_solution(
     statistics: Statistics, drift: ALRNN, *, ridge: float, towards: Floats | None = None
 ) -> ALRNN:
-    """Return the drift that solves every row's ridge regression; ``towards (M, M+2)`` is where the ridge pulls."""
+    """Return the drift that solves every row's ridge regression, pulled ``towards (M, M+2)`` or to zero."""
     gram, cross = row_moments(statistics)
     if ridge == 0:
         theta = np.stack([np.linalg.lstsq(G, b, rcond=None)[0] for G, b in zip(gram, cross, strict=True)])
@@ -68,8 +69,8 @@ def noise_solution(
 ) -> tuple[float | Floats, float | Floats]:
     """Return the process and observation deviations, one each or one per coordinate.
 
-    Where the start law follows the process noise (``PALRNN.initial_std`` is None), first states are draws from the
-    same noise and count with the transitions (``tied_start``).
+    Where the start law follows the process noise (``PALRNN.initial_std`` is None), first states are draws
+    from the same noise and count with the transitions (``tied_start``).
     """
     total, count = process_residuals(statistics, drift) * statistics.transitions, statistics.transitions
     if tied_start:
@@ -86,7 +87,7 @@ def noise_solution(
 
 
 def gate_solution(statistics: Statistics) -> float:
-    """Return the gate deviation of greatest likelihood, from a cubic spline through its values at ``GATE_STDS``.
+    """Return the gate deviation of greatest likelihood, by a spline through its values at ``GATE_STDS``.
 
     The log likelihood, sum of log Phi(+-z / gate_std), is concave in 1 / gate_std, so it has one maximum.
     """

@@ -4,8 +4,8 @@ Given its gates, a PAL-RNN is a linear regression of z_{t+1} on the features
 
     f_t = [z_t, D(c_t) z_t, 1]                                   (2 M + 1,)
 
-in which unit i uses its own z_i only (A is diagonal), all of D(c) z and the constant. The sums of f f^T, z' f^T and
-z'^2 therefore hold everything that the drift and the process noise depend on, whatever the drift is.
+in which unit i uses its own z_i only (A is diagonal), all of D(c) z and the constant. The sums of f f^T,
+z' f^T and z'^2 therefore hold everything that the drift and the process noise depend on.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ class Statistics:
     """Complete-data sufficient statistics of a PAL-RNN, as sums over windows, samples and steps.
 
     ``gram (2M+1, 2M+1)``: sum of f f^T. ``cross (M, 2M+1)``: sum of z' f^T. ``square (M,)``: sum of z'^2.
-    ``residual (N,)``: sum of (x - z)^2 over observed entries, ``observed (N,)`` of them; the left boundary of a window
-    is given, not scored. ``start (M,)``: sum of (z_1 - embed(x_1))^2. ``gates (61,)``: sum of the gates' log
-    likelihood at each of ``GATE_STDS``. ``transitions`` and ``starts`` count steps and first states.
+    ``residual (N,)``: sum of (x - z)^2 over observed entries, ``observed (N,)`` of them; the left boundary
+    of a window is given, not scored. ``start (M,)``: sum of (z_1 - embed(x_1))^2. ``gates (61,)``: sum of
+    the gates' log likelihood at each of ``GATE_STDS``. ``transitions`` and ``starts`` count steps and first
+    states.
     """
 
     gram: Floats
@@ -64,10 +65,10 @@ class Statistics:
 def sufficient_statistics(
     drift: ALRNN, x: Floats, codes: NDArray[np.bool_], states: Floats, *, gate_likelihood: bool = False
 ) -> Statistics:
-    """Return the sums over the smoothing samples of one window ``x (T, N)``, which may hold NaN (not observed).
+    """Return the sums over the smoothing samples of one window ``x (T, N)``; NaN in it means not observed.
 
-    ``codes (S, T-1, P)`` and ``states (S, K, T, M)`` are S gate paths with K state paths each. The gates' likelihood
-    is summed only if asked for, because it is not cheap.
+    ``codes (S, T-1, P)`` and ``states (S, K, T, M)`` are S gate paths with K state paths each. The gates'
+    likelihood is summed only if asked for, because it is not cheap.
     """
     dim, seen, free = drift.latent_dim, drift.observed_dim, drift.latent_dim - drift.gated
     before, after = states[:, :, :-1], states[:, :, 1:]
