@@ -1,0 +1,84 @@
+"""The cluster engine: the same jobs on the workers of an existing Dask cluster.
+
+The coordinator holds the store; workers only need palrnn of the same version. A job whose worker is lost is
+given to another one by the Dask scheduler; a job that loses its workers too often comes back as failed.
+"""
+
+from __future__ import annotations
+
+import queue
+import traceback
+from contextlib import suppress
+from typing import Any
+
+from palrnn.experiments.task import Job, Outcome, execute
+
+#: Enough waiting jobs for an adaptive cluster to see that it should grow.
+_LEAST_SLOTS = 32
+
+
+class ClusterEngine:
+    """Run jobs on the Dask cluster whose scheduler listens at ``address`` (``tcp://host:port``)."""
+
+    name = "dask"
+
+    def __init__(self, address: str, *, timeout: float = 20.0) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise ValueError("a cluster needs Dask: pip install 'palrnn[cluster]'") from None
+        try:
+            self._client = Client(address, timeout=timeout, set_as_default=False)
+        except (OSError, TimeoutError) as error:
+            raise ValueError(f"no Dask scheduler answers at {address} ({error})") from None
+        self._address = address
+        self._futures: dict[str, Any] = {}
+        self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    @property
+    def workers(self) -> int:
+        """The threads of all workers that are connected now."""
+        return sum(self._client.nthreads().values())
+
+    @property
+    def slots(self) -> int:
+        """Twice the threads, so that no worker idles while the coordinator writes; at least a few."""
+        return max(_LEAST_SLOTS, 2 * self.workers)
+
+    def submit(self, job: Job) -> None:
+        """Hand a job to the scheduler."""
+        # pure=False gives each submission its own key: nothing comes from the memory of an earlier run
+        future = self._client.submit(execute, job, pure=False)
+        self._futures[job.hash] = future
+        future.add_done_callback(lambda _, hash=job.hash: self._ended.put(hash))
+
+    def next(self, timeout: float) -> list[tuple[str, Outcome | None]]:
+        """Return a job that ended, after at most ``timeout`` seconds."""
+        try:
+            hash = self._ended.get(timeout=timeout)
+        except queue.Empty:
+            if self._client.status not in ("running", "connecting"):
+                raise OSError(
+                    f"lost the Dask scheduler at {self._address}; run the same command again to go on"
+                ) from None
+            return []
+        future = self._futures.pop(hash)
+        if future.cancelled():
+            raise OSError(
+                f"the Dask scheduler at {self._address} dropped its jobs; run the same command again to go on"
+            )
+        try:
+            return [(hash, future.result())]
+        except Exception:  # too many workers lost, or the result could not travel
+            return [(hash, Outcome(None, traceback.format_exc()))]
+
+    def running(self) -> list[str]:
+        """The hashes of the jobs that are on a worker."""
+        keys = {key for on_worker in self._client.processing().values() for key in on_worker}
+        return [hash for hash, future in self._futures.items() if future.key in keys]
+
+    def close(self) -> None:
+        """Cancel what is under way and leave; the cluster stays."""
+        with suppress(Exception):  # the scheduler may be gone, which cancels as well
+            self._client.cancel(list(self._futures.values()))
+        self._client.close(timeout=5)

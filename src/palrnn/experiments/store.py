@@ -1,0 +1,185 @@
+"""Where results live: one file per finished task, which is there when it is whole and not there otherwise.
+
+    DIR/tasks/KIND/HASH.json            the result (or .safetensors for a model)
+    DIR/tasks/KIND/HASH.failed.json     the traceback of a task that failed
+    DIR/timings.jsonl                   seconds and machine of each finished task; never part of a result
+    DIR/run.json                        who is running here, what is under way, and the last sign of life
+    DIR/sessions.jsonl                  the earlier runs in this folder, from first to last sign of life
+
+Only the coordinator writes. Workers, on this machine or another, hand their bytes to it, so no result can end
+up in the wrong place and no shared file system is needed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from palrnn.engine.files import write_bytes, write_json
+from palrnn.experiments.task import Outcome, Task
+
+#: A run without a sign of life for this long is taken for dead when it is on another machine.
+STALE_SECONDS = 60.0
+
+
+class Store:
+    """The results in a folder."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self._started = 0.0
+        self._beat = 0.0
+
+    def path(self, task: Task) -> Path:
+        """The file of this task's result."""
+        return self.folder / "tasks" / task.kind.name / f"{task.hash}{task.kind.suffix}"
+
+    def has(self, task: Task) -> bool:
+        """Whether this task is done."""
+        return self.path(task).is_file()
+
+    def read(self, task: Task) -> bytes:
+        """The bytes of a finished task's result."""
+        return self.path(task).read_bytes()
+
+    def result(self, task: Task) -> dict[str, Any]:
+        """The values that a finished ``.json`` task returned."""
+        values: dict[str, Any] = json.loads(self.read(task))["result"]
+        return values
+
+    def keep(self, task: Task, outcome: Outcome) -> None:
+        """Write what a task gave: its result, or its traceback."""
+        path = self.path(task)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if outcome.data is None:
+            where = {"host": outcome.host, "machine": outcome.machine, "label": task.label}
+            write_json(self._failure_path(task), task.identity | where | {"traceback": outcome.error})
+            return
+        # the timing first: a result without its timing would stay without it
+        note = {
+            "hash": task.hash,
+            "kind": task.kind.name,
+            "seconds": round(outcome.seconds, 3),
+            "machine": outcome.machine,
+        }
+        append_line(self.folder / "timings.jsonl", note)
+        write_bytes(path, outcome.data)
+        self.forget_failure(task)
+
+    def failure(self, task: Task) -> str | None:
+        """The traceback of a task that failed, or None."""
+        path = self._failure_path(task)
+        return str(json.loads(path.read_text(encoding="utf-8"))["traceback"]) if path.is_file() else None
+
+    def forget_failure(self, task: Task) -> None:
+        """Let a failed task be tried again."""
+        self._failure_path(task).unlink(missing_ok=True)
+
+    def timings(self) -> dict[str, dict[str, Any]]:
+        """Seconds and machine of each finished task, by hash; a repeated task counts once, its last time."""
+        return {line["hash"]: line for line in read_lines(self.folder / "timings.jsonl")}
+
+    def seconds_left(self, tasks: Iterable[Task], workers: int = 1) -> float | None:
+        """The expected time for these tasks, from the pace of their kinds so far; None without a pace."""
+        costs = {task.hash: task.cost for task in tasks}
+        spent: dict[str, list[float]] = {}
+        left: dict[str, float] = {}
+        timings = self.timings()
+        for task in set(tasks):
+            if self.has(task) and task.hash in timings:
+                spent.setdefault(task.kind.name, []).append(timings[task.hash]["seconds"] / costs[task.hash])
+            elif not self.has(task):
+                left[task.kind.name] = left.get(task.kind.name, 0.0) + task.cost
+        if any(kind not in spent for kind in left):
+            return None
+        total = sum(cost * sum(spent[kind]) / len(spent[kind]) for kind, cost in left.items())
+        return total / max(1, workers)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for one run; the operating system lets go of it however the run ends."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.folder / ".lock", "w", encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ValueError(f"{self.folder}: another run is at work here ({self._who()})") from None
+            self._started = time.time()
+            for cut_off in self.folder.glob("tasks/*/.*.tmp"):
+                cut_off.unlink()
+            if self._run_path.is_file():
+                append_line(self.folder / "sessions.jsonl", self.run() | {"running": []})
+            yield
+
+    def due(self, every: float = 2.0) -> bool:
+        """Whether the last sign of life is ``every`` seconds old."""
+        return time.time() - self._beat >= every
+
+    def beat(self, running: Sequence[Task], *, workers: int, engine: str) -> None:
+        """Give a sign of life with what is under way."""
+        self._beat = now = time.time()
+        names = [{"hash": task.hash, "kind": task.kind.name, "label": task.label} for task in running]
+        here = {"pid": os.getpid(), "host": platform.node(), "engine": engine, "workers": workers}
+        times = {"started": round(self._started, 1), "heartbeat": round(now, 1)}
+        write_json(self._run_path, here | times | {"running": names})
+
+    def run(self) -> dict[str, Any]:
+        """The last sign of life: pid, host, engine, workers, started, heartbeat, running; empty if none."""
+        if not self._run_path.is_file():
+            return {}
+        run: dict[str, Any] = json.loads(self._run_path.read_text(encoding="utf-8"))
+        return run
+
+    def alive(self) -> bool:
+        """Whether a run is at work here now; on another machine, whether it gave a sign of life lately."""
+        run = self.run()
+        if not run or run["host"] != platform.node():
+            return bool(run) and time.time() - run["heartbeat"] < STALE_SECONDS
+        try:
+            with open(self.folder / ".lock", encoding="utf-8") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return False
+
+    @property
+    def _run_path(self) -> Path:
+        return self.folder / "run.json"
+
+    def _failure_path(self, task: Task) -> Path:
+        return self.path(task).with_name(f"{task.hash}.failed.json")
+
+    def _who(self) -> str:
+        run = self.run()
+        return f"process {run['pid']} on {run['host']}" if run else "just started"
+
+
+def append_line(path: Path, value: dict[str, Any]) -> None:
+    """Add ``value`` to a file of JSON lines, on a line of its own even if the last writer was cut off."""
+    with open(path, "ab+") as stream:
+        stream.seek(0, os.SEEK_END)
+        torn = stream.tell() > 0
+        if torn:
+            stream.seek(-1, os.SEEK_END)
+            torn = stream.read(1) != b"\n"
+        stream.write((b"\n" if torn else b"") + json.dumps(value, sort_keys=True).encode() + b"\n")
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The values in a file of JSON lines; a line that was cut off is left out, a missing file is empty."""
+    values = []
+    for line in path.read_bytes().splitlines() if path.is_file() else []:
+        try:
+            values.append(json.loads(line))
+        except ValueError:
+            continue
+    return [value for value in values if isinstance(value, dict)]
