@@ -33,6 +33,28 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "load_checkpoint",
         "save_checkpoint",
     ),
+    "invariants": (
+        "LyapunovSpectrum",
+        "StateSpaceDivergence",
+        "dstsp",
+        "dstsp_floor",
+        "lyapunov_spectrum",
+        "prediction_error",
+        "spectrum_distance",
+        "spectrum_floor",
+    ),
+    "inference": (
+        "Evidence",
+        "FilterDiedError",
+        "Filtered",
+        "PathPosterior",
+        "Smoothed",
+        "path_posterior",
+        "rbpf",
+        "resample",
+        "smooth",
+        "windowed_evidence",
+    ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -52,3 +74,5 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from palrnn.data import *
     from palrnn.model import *
+    from palrnn.invariants import *
+    from palrnn.inference import *

@@ -1,0 +1,116 @@
+"""What a perfect model would score: distances between independent stretches of the true system.
+
+D_stsp and D_H between two finite stretches of the same attractor are not zero. A score means something only
+beside this floor, computed at the same length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from palrnn.data.systems import System
+from palrnn.engine.checks import Floats, as_int, as_series
+from palrnn.engine.seeds import generator
+from palrnn.invariants.spectrum import spectrum_distance
+from palrnn.invariants.state_space import dstsp
+
+
+@dataclass(frozen=True, eq=False)
+class Floor:
+    """The true-versus-true distances ``values (pairs,)`` between stretches of ``length`` steps."""
+
+    values: Floats
+    length: int
+
+    @property
+    def median(self) -> float:
+        """The median distance."""
+        return float(np.median(self.values))
+
+    @property
+    def low(self) -> float:
+        """The smallest distance."""
+        return float(self.values.min())
+
+    @property
+    def high(self) -> float:
+        """The largest distance."""
+        return float(self.values.max())
+
+    def __repr__(self) -> str:
+        spread = f"median {self.median:.4g}, {self.low:.4g} to {self.high:.4g}"
+        return f"Floor({spread}, {len(self.values)} pairs of {self.length} steps)"
+
+
+def dstsp_floor(
+    source: System | ArrayLike,
+    *,
+    length: int = 9000,
+    pairs: int = 20,
+    dt: float = 0.01,
+    process_std: float = 0.0,
+    bins: int = 30,
+    smoothing: float = 1e-5,
+    protocol: str = "paper",
+    seed: int = 0,
+) -> Floor:
+    """Return the D_stsp between pairs of independent true stretches of ``length`` steps.
+
+    ``source`` is a `System`, from which each stretch is simulated anew (with ``dt`` and ``process_std``), or
+    a long series ``(T, N)`` with ``T >= 2 * length``, of which stretches that do not overlap are paired at
+    random.
+    """
+    couples = _couples(source, length, pairs, dt, process_std, seed)
+    return _floor(
+        couples, length, lambda a, b: dstsp(a, b, bins=bins, smoothing=smoothing, protocol=protocol).value
+    )
+
+
+def spectrum_floor(
+    source: System | ArrayLike,
+    *,
+    length: int = 9000,
+    pairs: int = 20,
+    dt: float = 0.01,
+    process_std: float = 0.0,
+    sigma: float = 20.0,
+    seed: int = 0,
+) -> Floor:
+    """Return the D_H between pairs of independent true stretches; ``source`` as in `dstsp_floor`."""
+    couples = _couples(source, length, pairs, dt, process_std, seed)
+    return _floor(couples, length, lambda a, b: spectrum_distance(a, b, sigma=sigma))
+
+
+def _floor(
+    couples: list[tuple[Floats, Floats]], length: int, score: Callable[[Floats, Floats], float]
+) -> Floor:
+    values = np.array([score(a, b) for a, b in couples])
+    values.flags.writeable = False
+    return Floor(values, length)
+
+
+def _couples(
+    source: System | ArrayLike, length: int, pairs: int, dt: float, process_std: float, seed: int
+) -> list[tuple[Floats, Floats]]:
+    length, pairs = as_int(length, "length", least=2), as_int(pairs, "pairs", least=1)
+    if isinstance(source, System):
+        seeds = generator(seed).integers(0, 2**32, (pairs, 2))
+        return [
+            (
+                source.simulate(length, dt=dt, process_std=process_std, seed=int(a)),
+                source.simulate(length, dt=dt, process_std=process_std, seed=int(b)),
+            )
+            for a, b in seeds
+        ]
+    series = as_series(source, "source")
+    stretches = len(series) // length
+    if stretches < 2:
+        raise ValueError(f"source must hold two stretches of length={length}, has {len(series)} steps")
+    ordered = [(a, b) for a in range(stretches) for b in range(stretches) if a != b]
+    chosen = generator(seed).permutation(len(ordered))[:pairs]
+    parts = series[: stretches * length].reshape(stretches, length, -1)
+    return [(parts[ordered[i][0]], parts[ordered[i][1]]) for i in chosen]

@@ -1,0 +1,216 @@
+"""Lyapunov exponents: how fast do nearby trajectories part, in every direction?
+
+QR re-orthonormalisation of tangent vectors along a rollout (Benettin et al., 1980; Shimada and Nagashima,
+1979), with closed-form Jacobians. The same code serves learned models and the true systems, so that reference
+values are computed exactly as the values they are compared with.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from palrnn.data.systems import System
+from palrnn.engine.checks import Floats, as_float, as_int, as_shape
+from palrnn.engine.kernel import pin_blas
+from palrnn.engine.seeds import generator
+from palrnn.invariants import lyapunov_kernels as kernels
+from palrnn.model import ALRNN, PALRNN
+from palrnn.model.trajectory import BOUND
+
+_TRACE_POINTS = 200
+_BATCHES = 20
+_CHUNK = 10_000
+
+
+class DivergenceError(ArithmeticError):
+    """A rollout that left every bound, after ``step`` steps, and so has no invariants."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"the rollout diverged after {step} steps: it has no Lyapunov exponents")
+        self.step = step
+
+
+@dataclass(frozen=True, eq=False)
+class LyapunovSpectrum:
+    """The k largest Lyapunov exponents, per unit of time, in descending order.
+
+    ``exponents (k,)``; ``stderr (k,)`` from the means of 20 consecutive stretches; ``trace (n, k)``, the
+    estimate after each of ``times (n,)``; ``dimension``, the number of exponents the system has. A direction
+    that some Jacobian annihilates has the exponent -inf (with standard error 0), never NaN.
+    """
+
+    exponents: Floats
+    stderr: Floats
+    trace: Floats
+    times: Floats
+    dimension: int
+
+    @property
+    def largest(self) -> float:
+        """The largest exponent."""
+        return float(self.exponents[0])
+
+    @property
+    def kaplan_yorke(self) -> float | None:
+        """The Kaplan-Yorke dimension j + (l_1 + ... + l_j) / |l_{j+1}|, j the last whose sum is not negative.
+
+        None if the exponents computed do not reach j + 1.
+        """
+        return kaplan_yorke_dimension(self.exponents, self.dimension)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{e:.4g} ± {s:.2g}" for e, s in zip(self.exponents[:4], self.stderr[:4], strict=True)
+        )
+        more = f", ... ({len(self.exponents)} of {self.dimension})" if len(self.exponents) > 4 else ""
+        dimension = self.kaplan_yorke
+        words = "not reached" if dimension is None else f"{dimension:.4g}"
+        return f"LyapunovSpectrum({shown}{more}; Kaplan-Yorke dimension {words})"
+
+
+def kaplan_yorke_dimension(exponents: ArrayLike, dimension: int | None = None) -> float | None:
+    """Return the Kaplan-Yorke dimension of descending ``exponents (k,)``, out of ``dimension`` (default k).
+
+    None if the sum of the k exponents is not negative and there are more.
+    """
+    values = np.asarray(exponents, dtype=np.float64)
+    dimension = len(values) if dimension is None else dimension
+    total = 0.0
+    for j, exponent in enumerate(values):
+        if total + exponent < 0:
+            return j + total / abs(float(exponent))
+        total += float(exponent)
+    return float(dimension) if len(values) == dimension else None
+
+
+def lyapunov_spectrum(
+    model: ALRNN | PALRNN | System,
+    x1: ArrayLike | None = None,
+    *,
+    steps: int = 10_000,
+    discard: int = 1000,
+    dt: float = 0.01,
+    k: int | None = None,
+    process_noise: bool = True,
+    seed: int = 0,
+) -> LyapunovSpectrum:
+    """Return the ``k`` largest (by default all) Lyapunov exponents along ``steps`` steps after ``discard``.
+
+        lambda_i = 1 / (steps * dt) * sum_t log |R_t,ii|,   J_t Q_{t-1} = Q_t R_t
+
+    - `ALRNN`: the free-running, hard-gated rollout from the observation ``x1 (N,)``;
+    - `PALRNN`: a sampled rollout with probit gates, and with process noise unless ``process_noise=False``;
+      the Jacobians are those of the sampled gates, A + W D(c_t);
+    - `System`: the RK4 map of step ``dt``, from the raw state ``x1`` or a typical one.
+
+    During ``discard`` the tangent directions align as well; they start at random, as do the noises, from
+    ``seed``. A rollout that diverges raises `DivergenceError`, which tells at which step.
+    """
+    steps, discard = as_int(steps, "steps", least=_BATCHES), as_int(discard, "discard")
+    dt = as_float(dt, "dt", above=0.0)
+    pin_blas()
+    if isinstance(model, System):
+        run: _Run = _SystemRun(model, x1, dt)
+    elif isinstance(model, (ALRNN, PALRNN)):
+        run = _ModelRun(model, x1, process_noise, seed)
+    else:
+        raise ValueError(f"model must be an ALRNN, a PALRNN or a System, got {type(model).__name__}")
+    dim = len(run.z)
+    k = dim if k is None else as_int(k, "k", least=1, most=dim)
+    # random directions: those along the axes can be invariant, and then never see the others' growth
+    V = np.ascontiguousarray(np.linalg.qr(generator(seed, 1).standard_normal((dim, k)))[0].T)
+    _carry(run, V, discard, 0, discard + 1, np.zeros((1, k)))
+    block = math.ceil(steps / _TRACE_POINTS)
+    sums = np.zeros((math.ceil(steps / block), k))
+    _carry(run, V, steps, discard, block, sums)
+    return _summary(sums, steps, block, dt, dim)
+
+
+class _Run:
+    """A rollout that carries tangent vectors along; ``z`` is its current state."""
+
+    z: Floats
+
+    def carry(self, V: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
+        raise NotImplementedError
+
+
+class _ModelRun(_Run):
+    def __init__(self, model: ALRNN | PALRNN, x1: ArrayLike | None, process_noise: bool, seed: int) -> None:
+        self.drift = drift = model.drift if isinstance(model, PALRNN) else model
+        if x1 is None:
+            raise ValueError(f"x1 must be the first observation, of shape ({drift.observed_dim},), got None")
+        self.z = drift.embed(as_shape(x1, "x1", (drift.observed_dim,)))
+        self.model, self.rng, self.WT = model, generator(seed), np.ascontiguousarray(drift.W.T)
+        self.noise = np.zeros(drift.latent_dim)
+        if isinstance(model, PALRNN) and process_noise:
+            self.noise = np.sqrt(model.process_variances)
+            self.z += np.sqrt(model.initial_variances) * self.rng.standard_normal(drift.latent_dim)
+
+    def carry(self, V: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
+        drift, gate_std = self.drift, 0.0
+        process, uniforms = np.empty((0, drift.latent_dim)), np.empty((0, drift.gated))
+        if isinstance(self.model, PALRNN):
+            gate_std = self.model.gate_std
+            process = self.noise * self.rng.standard_normal((steps, drift.latent_dim))
+            uniforms = self.rng.random((steps, drift.gated))
+        return kernels.alrnn_tangents(
+            drift.A,
+            self.WT,
+            drift.h,
+            drift.gated,
+            gate_std,
+            process,
+            uniforms,
+            steps,
+            BOUND,
+            self.z,
+            V,
+            first,
+            block,
+            sums,
+        )
+
+
+class _SystemRun(_Run):
+    def __init__(self, system: System, x1: ArrayLike | None, dt: float) -> None:
+        start = system.typical if x1 is None else x1
+        self.system, self.dt, self.parameters = system, dt, np.array(system.parameters)
+        self.z = as_shape(start, "x1", (len(system.typical),))
+        if x1 is None:
+            # a symmetric state would stay symmetric
+            self.z = self.z + generator(0).standard_normal(len(self.z))
+
+    def carry(self, V: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
+        return kernels.system_tangents(
+            self.system.number, self.parameters, self.dt, steps, BOUND, self.z, V, first, block, sums
+        )
+
+
+def _carry(run: _Run, V: Floats, steps: int, before: int, block: int, sums: Floats) -> None:
+    """Run ``steps`` steps in chunks, so that the noises of a long run are never all in memory."""
+    for first in range(0, steps, _CHUNK):
+        diverged = run.carry(V, min(_CHUNK, steps - first), first, block, sums)
+        if diverged >= 0:
+            raise DivergenceError(before + first + diverged)
+
+
+def _summary(sums: Floats, steps: int, block: int, dt: float, dim: int) -> LyapunovSpectrum:
+    ends = np.minimum(np.arange(1, len(sums) + 1) * block, steps)
+    times = ends * dt
+    trace = np.cumsum(sums, axis=0) / times[:, None]
+    spans = np.diff(ends, prepend=0) * dt
+    batches = np.array_split(np.arange(len(sums)), min(_BATCHES, len(sums)))
+    rates = np.array([sums[batch].sum(axis=0) / spans[batch].sum() for batch in batches])
+    alive = np.isfinite(trace[-1])
+    stderr = np.zeros(sums.shape[1])
+    stderr[alive] = rates[:, alive].std(axis=0, ddof=1) / math.sqrt(len(batches))
+    order = np.argsort(-trace[-1], kind="stable")
+    exponents, stderr, trace = trace[-1][order], stderr[order], np.ascontiguousarray(trace[:, order])
+    for array in (exponents, stderr, trace, times):
+        array.flags.writeable = False
+    return LyapunovSpectrum(exponents, stderr, trace, times, dim)

@@ -1,0 +1,117 @@
+"""Forecasts: how far off is the model n steps ahead, and how long is it of use?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from palrnn.engine.checks import Floats, as_float, as_int, as_series
+from palrnn.engine.kernel import pin_blas
+from palrnn.model import ALRNN, PALRNN
+
+_CHUNK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionError:
+    """Forecast errors of free-running rollouts from embedded observations.
+
+    ``mse (n,)`` is the squared error 1, ..., n steps ahead, mean over starts and dimensions; ``valid_steps
+    (S,)`` the number of steps for which each of S evenly spaced starts stays within ``threshold`` (at most
+    ``horizon``: ``censored`` is the fraction that reached it); ``valid_time`` its mean in Lyapunov times, or
+    None without an exponent.
+    """
+
+    mse: Floats
+    valid_steps: Floats
+    valid_time: float | None
+    horizon: int
+    threshold: float
+
+    @property
+    def censored(self) -> float:
+        """The fraction of starts whose forecast was still valid at the horizon."""
+        return float((self.valid_steps >= self.horizon).mean())
+
+    def __repr__(self) -> str:
+        times = "" if self.valid_time is None else f" = {self.valid_time:.3g} Lyapunov times"
+        return (
+            f"PredictionError(mse {self.mse[0]:.3g} at 1 step, {self.mse[-1]:.3g} at {len(self.mse)}; "
+            f"valid for {self.valid_steps.mean():.4g} steps{times})"
+        )
+
+
+def prediction_error(
+    model: ALRNN | PALRNN,
+    x: ArrayLike,
+    n: int = 20,
+    *,
+    dt: float = 0.01,
+    lyapunov: float | None = None,
+    threshold: float = 0.4,
+    horizon: int = 1000,
+    starts: int = 200,
+) -> PredictionError:
+    """Return the forecast error of ``model`` on ``x (T, N)``, in the model's (standardised) coordinates.
+
+    Every ``x[t]`` with ``t + n < T`` is embedded and run freely for ``n`` steps, with hard gates and without
+    noise (of a PAL-RNN, the drift). The valid prediction time is the mean over ``starts`` evenly spaced
+    starts of the first time at which |forecast - x| exceeds ``threshold`` times the root mean square
+    deviation of ``x`` from its mean, looked for up to ``horizon`` steps and counted in Lyapunov times ``1 /
+    lyapunov``, for the largest exponent of the true system per unit of time.
+    """
+    drift = model.drift if isinstance(model, PALRNN) else model
+    n = as_int(n, "n", least=1)
+    series = as_series(x, min_steps=n + 1, dim=drift.observed_dim)
+    dt, threshold = as_float(dt, "dt", above=0.0), as_float(threshold, "threshold", above=0.0)
+    horizon = min(as_int(horizon, "horizon", least=1), len(series) - 1)
+    starts = min(as_int(starts, "starts", least=1), len(series) - horizon)
+    exponent = None if lyapunov is None else as_float(lyapunov, "lyapunov", above=0.0)
+    pin_blas()
+    chosen = np.linspace(0, len(series) - 1 - horizon, starts).astype(np.int64)
+    valid = _valid_steps(drift, series, chosen, horizon, threshold)
+    valid_time = None if exponent is None else float(valid.mean()) * dt * exponent
+    return PredictionError(_mean_squares(drift, series, n), valid, valid_time, horizon, threshold)
+
+
+def _mean_squares(drift: ALRNN, series: Floats, n: int) -> Floats:
+    total, count = np.zeros(n), len(series) - n
+    for first in range(0, count, _CHUNK):
+        begin = np.arange(first, min(first + _CHUNK, count))
+        for ahead, seen in enumerate(_forecasts(drift, series[begin], n), start=1):
+            total[ahead - 1] += _squares(seen, series[begin + ahead]).sum()
+    return total / (count * drift.observed_dim)
+
+
+def _valid_steps(
+    drift: ALRNN, series: Floats, begin: NDArray[np.int64], horizon: int, threshold: float
+) -> Floats:
+    bound = threshold**2 * series.var(axis=0).sum()
+    valid = np.full(len(begin), float(horizon))
+    for ahead, seen in enumerate(_forecasts(drift, series[begin], horizon), start=1):
+        # a step counts only if all before it did
+        failed = (valid == horizon) & ~(_squares(seen, series[begin + ahead]).sum(axis=1) <= bound)
+        valid[failed] = ahead - 1
+    return valid
+
+
+def _forecasts(drift: ALRNN, x: Floats, n: int) -> Iterator[Floats]:
+    """Yield the forecasts 1, ..., n steps ahead of each row of ``x (S, N)``."""
+    z, free = drift.embed(x), drift.latent_dim - drift.gated
+    W = np.ascontiguousarray(drift.W.T)
+    for _ in range(n):
+        rectified = z.copy()
+        np.maximum(rectified[:, free:], 0.0, out=rectified[:, free:])
+        # an unstable model overflows on its way; its error is then infinite, which is the truth
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = drift.A * z + rectified @ W + drift.h
+        yield z[:, : drift.observed_dim]
+
+
+def _squares(forecast: Floats, truth: Floats) -> Floats:
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = (forecast - truth) ** 2
+    return np.where(np.isnan(squares), np.inf, squares)

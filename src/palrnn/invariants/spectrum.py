@@ -1,0 +1,46 @@
+"""D_H: do two trajectories move at the same frequencies?"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.ndimage import gaussian_filter1d
+
+from palrnn.engine.checks import Floats, as_float, as_series
+
+
+def power_spectrum(x: ArrayLike, *, sigma: float = 20.0) -> Floats:
+    """Return the smoothed power spectrum of each column of ``x (T, N)``, summing to 1: ``(T // 2 + 1, N)``.
+
+    The mean is removed, and the periodogram is smoothed by a Gaussian of ``sigma`` frequency bins. A constant
+    column has no spectrum and gives zeros.
+    """
+    series = as_series(x)
+    sigma = as_float(sigma, "sigma", least=0.0)
+    centred = series - series.mean(axis=0)
+    # what is left of a constant column is rounding, whose spectrum would look like noise
+    alive = np.abs(centred).max(axis=0) > 1e-12 * np.abs(series).max(axis=0)
+    power = np.abs(np.fft.rfft(centred / np.where(alive, centred.std(axis=0), 1.0), axis=0)) ** 2
+    smooth = gaussian_filter1d(power, sigma, axis=0) if sigma > 0 else power
+    return np.asarray(np.where(alive, smooth / np.where(alive, smooth.sum(axis=0), 1.0), 0.0))
+
+
+def spectrum_distances(generated: ArrayLike, reference: ArrayLike, *, sigma: float = 20.0) -> Floats:
+    """Return the Hellinger distance of the power spectra in each dimension, ``(N,)``, from 0 to 1.
+
+    H^2 = 1/2 sum_f (sqrt p_f - sqrt q_f)^2, which is 1 - sum_f sqrt(p_f q_f) without its cancellation. The
+    longer series is cut to the length of the shorter, so that frequencies agree. Where one of the two is
+    constant the distance is 1, where both are it is 0.
+    """
+    truth = as_series(reference, "reference")
+    model = as_series(generated, "generated", dim=truth.shape[1])
+    length = min(len(truth), len(model))
+    p, q = (power_spectrum(series[:length], sigma=sigma) for series in (truth, model))
+    distance = np.sqrt(0.5 * ((np.sqrt(p) - np.sqrt(q)) ** 2).sum(axis=0))
+    still = p.any(axis=0) != q.any(axis=0)
+    return np.asarray(np.where(still, 1.0, np.minimum(distance, 1.0)))
+
+
+def spectrum_distance(generated: ArrayLike, reference: ArrayLike, *, sigma: float = 20.0) -> float:
+    """Return D_H: the mean over dimensions of `spectrum_distances`, smoothed over ``sigma`` frequencies."""
+    return float(spectrum_distances(generated, reference, sigma=sigma).mean())
