@@ -18,10 +18,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Learn a small switching surrogate of a chaotic system, and measure the geometry of what trained it.",
+    help="Learn a small switching surrogate of a chaotic system; measure the geometry of what trained it.",
 )
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on standard output.")]
+JsonFlag = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on standard output.")
+]
 QuietFlag = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors only.")]
 
 
@@ -51,8 +53,7 @@ class Voice:
         return None if sys.stderr.isatty() else lines(what)
 
     def compiling(self) -> None:
-        """Say that the first start compiles, if nothing has been compiled on this machine yet."""
-        from palrnn.engine.kernel import compiled_before
+        """Say so if kernels have to be compiled, so that a first start does not look broken."""
+        from palrnn.engine.kernel import on_compile
 
-        if not compiled_before():
-            self.say("first start on this machine: compiling the kernels (about a minute, once)")
+        on_compile(lambda: self.say("compiling the kernels, once (a minute or so on a first start)"))

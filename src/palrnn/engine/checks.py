@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,64 +14,115 @@ Floats = NDArray[np.float64]
 
 
 def as_floats(value: ArrayLike, name: str, *, allow_nan: bool = False) -> Floats:
-    """Return ``value`` as a float64 array of finite numbers (NaN too, if ``allow_nan``)."""
+    """Return a float64 copy of ``value``, finite (or NaN too, if ``allow_nan``).
+
+    Integers and booleans count as numbers; complex numbers, text and objects do not. A masked entry is NaN.
+    """
+    if isinstance(value, np.ma.MaskedArray) and value.dtype.kind in "fiub":
+        value = np.ma.filled(value.astype(np.float64), np.nan)
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "fiub":
             raise TypeError
-        array = array.astype(np.float64)
     except (TypeError, ValueError):
         kind = getattr(value, "dtype", type(value).__name__)
         raise ValueError(f"{name} must be an array of real numbers, got {kind}") from None
+    with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite and is reported below
+        array = array.astype(np.float64)
     bad = np.isinf(array) if allow_nan else ~np.isfinite(array)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(f"{name} must be finite, got {array[where]} at index {where}")
+        raise ValueError(
+            f"{name} must be finite, got {array[where]}" + (f" at index {where}" if where else "")
+        )
     return array
 
 
 def as_shape(value: ArrayLike, name: str, shape: tuple[int | None, ...]) -> Floats:
     """Return ``value`` as finite float64 of the given shape; ``None`` stands for any length."""
     array = as_floats(value, name)
-    fits = array.ndim == len(shape) and all(w in (None, g) for w, g in zip(shape, array.shape, strict=True))
-    if not fits:
-        wanted = "(" + ", ".join("any" if w is None else str(w) for w in shape) + ("," if len(shape) == 1 else "") + ")"
+    if array.ndim != len(shape) or any(w not in (None, g) for w, g in zip(shape, array.shape, strict=True)):
+        lengths = ", ".join("any" if w is None else str(w) for w in shape)
+        wanted = f"({lengths},)" if len(shape) == 1 else f"({lengths})"
         raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
     return array
 
 
-def as_series(x: ArrayLike, name: str = "x", *, min_steps: int = 2, dim: int | None = None, allow_nan: bool = False) -> Floats:
+def as_series(
+    x: ArrayLike, name: str = "x", *, min_steps: int = 2, dim: int | None = None, allow_nan: bool = False
+) -> Floats:
     """Return ``x`` as a contiguous (T, N) float64 series with ``T >= min_steps``; 1-D means N = 1."""
     array = as_floats(x, name, allow_nan=allow_nan)
+    shape = array.shape
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[0] < min_steps or array.shape[1] < 1:
-        raise ValueError(f"{name} must be (T, N) with T >= {min_steps}, got {np.shape(x)}")
+        raise ValueError(f"{name} must be (T, N) with T >= {min_steps}, got {shape}")
     if dim is not None and array.shape[1] != dim:
-        raise ValueError(f"{name} must have {dim} columns, got shape {array.shape}")
+        raise ValueError(f"{name} must have {dim} columns, got shape {shape}")
     return np.ascontiguousarray(array)
+
+
+def as_trials(
+    x: ArrayLike | Sequence[ArrayLike],
+    name: str = "x",
+    *,
+    min_steps: int = 2,
+    dim: int | None = None,
+    allow_nan: bool = False,
+) -> list[Floats]:
+    """Return ``x`` as a list of series (T_k, N) with one N: the trials of a recording.
+
+    ``x`` is one series, an array of trials (K, T, N), or a list or tuple of 2-D arrays.
+    """
+    stacked = isinstance(x, np.ndarray) and x.ndim == 3
+    listed = isinstance(x, (list, tuple)) and len(x) > 0 and all(getattr(t, "ndim", 0) == 2 for t in x)
+    if not stacked and not listed:
+        return [as_series(x, name, min_steps=min_steps, dim=dim, allow_nan=allow_nan)]  # type: ignore[arg-type]
+    trials: list[Any] = list(x)  # type: ignore[arg-type]
+    if not trials:
+        raise ValueError(f"{name} must hold at least one trial, got none")
+    dim = np.shape(trials[0])[1] if dim is None else dim
+    return [
+        as_series(trial, f"{name}[{k}]", min_steps=min_steps, dim=dim, allow_nan=allow_nan)
+        for k, trial in enumerate(trials)
+    ]
 
 
 def as_int(value: Any, name: str, *, least: int = 0, most: int | None = None) -> int:
     """Return ``value`` as an int within ``[least, most]``."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise ValueError(f"{name} must be a whole number, got {value!r}")
-    if value < least or (most is not None and value > most):
+    number = int(value)
+    if number < least or (most is not None and number > most):
         span = f">= {least}" if most is None else f"from {least} to {most}"
-        raise ValueError(f"{name} must be {span}, got {value}")
-    return int(value)
+        raise ValueError(f"{name} must be {span}, got {number}")
+    return number
 
 
-def as_float(value: Any, name: str, *, least: float = -math.inf, most: float = math.inf, above: float | None = None) -> float:
+def as_float(
+    value: Any, name: str, *, least: float = -math.inf, most: float = math.inf, above: float | None = None
+) -> float:
     """Return ``value`` as a finite float within ``[least, most]`` and strictly greater than ``above``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+    number = _real(value)
+    if not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
-    if above is not None and not value > above:
-        raise ValueError(f"{name} must be greater than {above:g}, got {value:g}")
-    if not least <= value <= most:
+    if above is not None and not number > above:
+        raise ValueError(f"{name} must be greater than {above:g}, got {number:g}")
+    if not least <= number <= most:
         span = f">= {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
-        raise ValueError(f"{name} must be {span}, got {value:g}")
-    return float(value)
+        raise ValueError(f"{name} must be {span}, got {number:g}")
+    return number
+
+
+def _real(value: Any) -> float:
+    """Return a real number as a float, and NaN for anything else (also for an integer beyond all floats)."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
@@ -87,3 +138,8 @@ def frozen(array: Floats) -> Floats:
     copy = np.array(array, dtype=np.float64, order="C")
     copy.flags.writeable = False
     return copy
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what ``error`` says, or its kind if it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -16,9 +16,12 @@ from palrnn.engine.files import write_text
 class Config(BaseModel):
     """Base of every settings class. Values are checked on construction and cannot be changed after."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False, validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
 
     def __init__(self, **values: Any) -> None:
+        for name, setting in type(self).model_fields.items():
+            if isinstance(values.get(name), bool) and setting.annotation in (int, float):
+                raise ValueError(f"{name}: input should be a number, got {values[name]}")
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -55,8 +58,16 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _sentence(problem: Any) -> str:
-    name = ".".join(str(part) for part in problem["loc"]) or "settings"
+    name = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
         return f"{name} is not a known setting"
-    message = problem["msg"][0].lower() + problem["msg"][1:]
-    return f"{name}: {message.removeprefix('value error, ')}, got {problem.get('input')!r}"
+    if problem["type"] == "missing":
+        return f"{name} is required"
+    message = problem["msg"]
+    if problem["type"] == "value_error":  # our own words
+        message = message.removeprefix("Value error, ")
+    else:
+        message = message[0].lower() + message[1:]
+    # the input of a whole table is no news, and its own message names the setting inside
+    got = "" if isinstance(problem["input"], dict) else f", got {problem['input']!r}"
+    return f"{name}: {message}{got}" if name else f"{message}{got}"

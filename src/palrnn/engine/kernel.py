@@ -1,19 +1,27 @@
 """The one way in which palrnn compiles numerical kernels.
 
 A kernel is a small function on plain arrays, compiled by Numba, that releases the GIL and is cached on disk.
-The floating-point flags allow vectorised sums and fused multiply-adds. They do *not* assume the absence of NaN
-and infinity (as ``fastmath=True`` would), because kernels must be able to notice divergence.
+The floating-point flags allow vectorised sums and fused multiply-adds. They do *not* assume the absence of
+NaN and infinity (as ``fastmath=True`` would), because kernels must be able to notice divergence.
+
+Numba renews a cached kernel when its own file changes, but not when a kernel that it calls changes in another
+file: after an upgrade the old arithmetic would live on. Here the cache also knows the files that a kernel's
+module imports, directly or not.
 """
 
 from __future__ import annotations
 
-import os
+import ast
+import hashlib
+import sys
 import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from numba import njit
+from numba.core import event
 from threadpoolctl import ThreadpoolController
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,8 +31,42 @@ _FLAGS = {"reassoc", "contract", "arcp", "nsz"}
 
 def kernel(function: F) -> F:
     """Compile ``function`` on first use: cached on disk, without the GIL, honest about NaN."""
-    compiled: F = njit(cache=True, nogil=True, error_model="numpy", fastmath=_FLAGS)(function)
-    return compiled
+    compiled: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath=_FLAGS)(function)
+    # Numba's own stamp is a digest of the function's file only
+    index: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if hasattr(index, "_source_stamp"):
+        index._source_stamp = (index._source_stamp, source_stamp(function.__module__))
+    return cast(F, compiled)
+
+
+@cache
+def source_stamp(module: str) -> str:
+    """Return a digest of the source of ``module`` and of what it imports from its own package."""
+    package = module.partition(".")[0]
+    seen: set[str] = set()
+    waiting, digest = [module], hashlib.sha256()
+    while waiting:
+        name = waiting.pop()
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if name in seen or name.partition(".")[0] != package or file is None:
+            continue
+        seen.add(name)
+        source = Path(file).read_bytes()
+        digest.update(name.encode() + b"\0" + source)
+        waiting.extend(sorted(_imported(source)))
+    return digest.hexdigest()
+
+
+def _imported(source: bytes) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            parts = {f"{node.module}.{alias.name}" for alias in node.names}
+            # `from room import kernels` means the module; what its package imports besides is none of ours
+            names |= (parts & sys.modules.keys()) or {node.module}
+    return names
 
 
 _pinned = threading.Event()
@@ -33,15 +75,29 @@ _pinned = threading.Event()
 def pin_blas() -> None:
     """Give BLAS one thread in this process: the parallel axis is models and windows, not matrix rows.
 
-    Called by every API function that runs kernels with matrix products. Idempotent and cheap after the first call.
+    Called by every API function that runs kernels with matrix products; cheap after the first call.
     """
     if not _pinned.is_set():
+        # compiled products run on SciPy's BLAS, not NumPy's; a library can be pinned only once it is loaded
+        import scipy.linalg.cython_blas  # noqa: F401
+
         ThreadpoolController().limit(limits=1, user_api="blas")
         _pinned.set()
 
 
-def compiled_before() -> bool:
-    """Whether some palrnn kernel has been compiled and cached on this machine before."""
-    package = Path(__file__).resolve().parent.parent
-    places = [package] if "NUMBA_CACHE_DIR" not in os.environ else [Path(os.environ["NUMBA_CACHE_DIR"])]
-    return any(next(place.rglob("*.nbi"), None) is not None for place in places)
+def on_compile(say: Callable[[], None]) -> None:
+    """Call ``say`` once, as soon as some kernel has to be compiled; never, if all are cached."""
+    event.register("numba:compile", _Once(say))
+
+
+class _Once(event.Listener):
+    def __init__(self, say: Callable[[], None]) -> None:
+        self._say: Callable[[], None] | None = say
+
+    def on_start(self, event: Any) -> None:
+        say, self._say = self._say, None
+        if say is not None:
+            say()
+
+    def on_end(self, event: Any) -> None:
+        pass

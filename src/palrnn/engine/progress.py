@@ -4,12 +4,13 @@ Long work takes a ``progress`` argument:
 
 - ``None`` (the default): a bar on the terminal, nothing if standard error is not a terminal;
 - ``quiet``: nothing;
-- ``lines``: a plain line now and then, for logs;
+- ``lines()``: a plain line now and then, for logs;
 - any callable ``progress(done, total, figures)``.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -26,16 +27,19 @@ class lines:
     """Print a line to standard error at most every ``seconds``, and one at the end."""
 
     def __init__(self, what: str = "", seconds: float = 20.0) -> None:
-        self._what, self._seconds, self._start, self._last = what, seconds, time.monotonic(), 0.0
+        self._what, self._seconds, self._start = what, seconds, time.monotonic()
+        self._last = -math.inf
 
     def __call__(self, done: int, total: int, figures: Mapping[str, float]) -> None:
+        """Hear that ``done`` of ``total`` is done."""
         now = time.monotonic()
         if done < total and now - self._last < self._seconds:
             return
         self._last = now
-        left = (now - self._start) * (total - done) / done if done else float("nan")
-        words = " ".join(f"{name} {value:.4g}" for name, value in figures.items())
-        print(f"{self._what} {done}/{total} {words} ({left:.0f} s left)".strip(), file=sys.stderr, flush=True)
+        words = [self._what, f"{done}/{total}", *(f"{name} {value:.4g}" for name, value in figures.items())]
+        if 0 < done < total:
+            words.append(f"({(now - self._start) * (total - done) / done:.0f} s left)")
+        print(" ".join(word for word in words if word), file=sys.stderr, flush=True)
 
 
 @contextmanager
