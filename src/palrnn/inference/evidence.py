@@ -1,0 +1,115 @@
+"""`windowed_evidence`: how likely are short windows given where they start?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from palrnn.data import windows as windows_of
+from palrnn.engine.checks import Floats, as_int
+from palrnn.engine.progress import Progress, listening
+from palrnn.engine.seeds import generator
+from palrnn.inference.particle_filter import Settings, checked_series, run_filter, stream
+from palrnn.model import PALRNN
+
+_FILTER, _PICK = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Log evidence of windows given their left boundary, per step and per observed dimension.
+
+    ``per_window (K,)``, their ``mean`` (eq. evidence) and its standard error ``stderr`` over windows.
+    """
+
+    per_window: Floats = field(repr=False)
+    length: int
+    particles: int
+
+    @property
+    def mean(self) -> float:
+        """The mean over windows."""
+        return float(self.per_window.mean())
+
+    @property
+    def stderr(self) -> float:
+        """The standard error of the mean over windows; NaN for a single window."""
+        count = len(self.per_window)
+        return float(self.per_window.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan")
+
+    def __repr__(self) -> str:
+        return (
+            f"Evidence(mean={self.mean:.4f} +- {self.stderr:.4f} per step and dimension, "
+            f"{len(self.per_window)} windows of length {self.length}, {self.particles} particles)"
+        )
+
+
+def windowed_evidence(
+    model: PALRNN,
+    sequences: ArrayLike | Sequence[ArrayLike],
+    length: int,
+    *,
+    windows: int | None = None,
+    particles: int = 256,
+    seed: int = 0,
+    target: str = "paper",
+    resampling: str = "multinomial",
+    ess_threshold: float = 0.5,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Evidence:
+    """Return log p(x_{t+1:t+L} | x_t) over the non-overlapping windows of ``sequences``, divided by ``length
+    * N``.
+
+    ``sequences`` is one series ``(T, N)``, several ``(K, T, N)``, or a list of series. ``windows`` picks that
+    many windows at random, without repetition; by default all. A window keeps its random stream whichever
+    others are picked. Windows run in parallel ``threads`` (by default one per processor); the result does not
+    depend on them.
+    """
+    settings = Settings.checked(particles, target, resampling, ess_threshold)
+    stretches = _windows(model, sequences, as_int(length, "length", least=1))
+    chosen = np.arange(len(stretches))
+    if windows is not None:
+        count = as_int(windows, "windows", least=1, most=len(stretches))
+        chosen = np.sort(generator(seed, _PICK).permutation(len(stretches))[:count])
+    workers = as_int(threads, "threads", least=1) if threads is not None else _processors()
+
+    def score(k: int) -> float:
+        return run_filter(model, stretches[k], settings, stream(seed, _FILTER, int(k))).log_evidence
+
+    per_window = np.empty(len(chosen))
+    with listening(progress, "windows") as report, ThreadPoolExecutor(workers) as pool:
+        for done, value in enumerate(pool.map(score, chosen)):
+            per_window[done] = value / (length * model.drift.observed_dim)
+            report(done + 1, len(chosen), {"evidence": float(per_window[: done + 1].mean())})
+    return Evidence(per_window, length, settings.particles)
+
+
+def _windows(model: PALRNN, sequences: ArrayLike | Sequence[ArrayLike], length: int) -> list[Floats]:
+    several = _series_list(sequences)
+    if not several:
+        raise ValueError("sequences must hold at least one series")
+    stretches: list[Floats] = []
+    for number, series in enumerate(several):
+        name = f"sequences[{number}]" if len(several) > 1 else "sequences"
+        for window in windows_of(checked_series(model, series, name), length):
+            stretches.append(checked_series(model, window, f"the left boundary of a window of {name}"))
+    return stretches
+
+
+def _series_list(sequences: Any) -> list[Any]:
+    if isinstance(sequences, np.ndarray):
+        return list(sequences) if sequences.ndim == 3 else [sequences]
+    if isinstance(sequences, (list, tuple)) and all(np.ndim(series) == 2 for series in sequences):
+        return list(sequences)
+    return [sequences]
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,118 @@
+"""The model given one gate path: a linear-Gaussian state-space model, solved exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from palrnn.engine.checks import Floats
+from palrnn.engine.kernel import pin_blas
+from palrnn.inference import filter_kernels, smoothing_kernels
+from palrnn.inference.particle_filter import checked_series, initial_beliefs
+from palrnn.inference.system import padded, padded_system
+from palrnn.model import PALRNN
+
+
+class Path(NamedTuple):
+    """What a walk along one gate path keeps for each time (see `smoothing_kernels`); D is M padded.
+
+    ``filtered_mean (T, D)``, ``filtered_cov (T, D, D)``: the belief over z_t given x_{1:t} and earlier gates.
+    ``mean (T, D)``: the same given the gate of t too, where the target conditions on it.
+    ``predicted (T-1, D)``: the mean of z_{t+1} before x_{t+1}. ``gain``, ``factor (T, D, D)``: the backward
+    kernels.
+    """
+
+    filtered_mean: Floats
+    filtered_cov: Floats
+    mean: Floats
+    predicted: Floats
+    gain: Floats
+    factor: Floats
+
+
+def empty_path(model: PALRNN, x: Floats) -> Path:
+    """Return the room for a walk over ``x (T, N)``, with the belief at the start in place."""
+    times, dim = x.shape[0], padded(model.drift.latent_dim)
+    path = Path(
+        np.zeros((times, dim)),
+        np.zeros((times, dim, dim)),
+        np.zeros((times, dim)),
+        np.zeros((times - 1, dim)),
+        np.zeros((times - 1, dim, dim)),
+        np.zeros((times, dim, dim)),
+    )
+    mean, cov = initial_beliefs(model, x[0], 1, dim)
+    path.filtered_mean[0], path.filtered_cov[0] = mean[0], cov[0]
+    return path
+
+
+@dataclass(frozen=True, eq=False)
+class PathPosterior:
+    """Everything about the states given one gate path and the data.
+
+    ``log_likelihood``  log p(x_2, ..., x_T | x_1, codes), with the gates taken as given
+    ``filtered_mean (T, M)``, ``filtered_cov (T, M, M)``  given x_{1:t}
+    ``mean (T, M)``, ``cov (T, M, M)``  given all of x
+    ``lag_cov (T-1, M, M)``  Cov(z_t, z_{t+1}) given all of x
+    """
+
+    log_likelihood: float
+    filtered_mean: Floats = field(repr=False)
+    filtered_cov: Floats = field(repr=False)
+    mean: Floats = field(repr=False)
+    cov: Floats = field(repr=False)
+    lag_cov: Floats = field(repr=False)
+
+
+def path_posterior(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PathPosterior:
+    """Return the exact posterior of the states given ``x (T, N)`` and the gates ``codes (T-1, P)``.
+
+    Kalman filter and Rauch-Tung-Striebel smoother. The gates enter only through the transitions that they
+    select, as in the paper's filter; that they were drawn from the states is not used.
+    """
+    pin_blas()
+    series = checked_series(model, x)
+    gates = np.asarray(codes)
+    wanted = (len(series) - 1, model.drift.gated)
+    if gates.shape != wanted:
+        raise ValueError(f"codes must have shape {wanted}, got {gates.shape}")
+    path, system = empty_path(model, series), padded_system(model)
+    lineage = np.zeros(len(gates), dtype=np.int32)
+    loglik = smoothing_kernels.walk(
+        system, filter_kernels.PAPER, np.uint64(0), series, lineage, packed_codes(gates), 0, path
+    )
+    return _posterior(path, loglik, model.drift.latent_dim)
+
+
+def packed_codes(codes: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Return ``codes (..., P)`` as unsigned words of 64 bits, ``(..., ceil(P / 64))``, at least one."""
+    word = filter_kernels.WORD
+    gated = codes.shape[-1]
+    words = np.zeros((*codes.shape[:-1], max(1, -(-gated // word))), dtype=np.uint64)
+    for j in range(gated):
+        words[..., j // word] |= codes[..., j].astype(np.bool_).astype(np.uint64) << np.uint64(j % word)
+    return words
+
+
+def unpacked_codes(words: NDArray[np.uint64], gated: int) -> NDArray[np.bool_]:
+    """Return the bits of ``words (..., w)`` as booleans ``(..., P)``."""
+    word = filter_kernels.WORD
+    bits = [(words[..., j // word] >> np.uint64(j % word)) & np.uint64(1) for j in range(gated)]
+    empty = np.zeros((*words.shape[:-1], 0), dtype=np.bool_)
+    return np.stack(bits, axis=-1).astype(np.bool_) if bits else empty
+
+
+def _posterior(path: Path, loglik: float, latent: int) -> PathPosterior:
+    mean, cov, lagged = np.zeros_like(path.mean), np.zeros_like(path.filtered_cov), np.zeros_like(path.gain)
+    smoothing_kernels.smoothed_moments(path, mean, cov, lagged)
+    return PathPosterior(
+        float(loglik),
+        path.filtered_mean[:, :latent].copy(),
+        path.filtered_cov[:, :latent, :latent].copy(),
+        mean[:, :latent].copy(),
+        cov[:, :latent, :latent].copy(),
+        lagged[:, :latent, :latent].copy(),
+    )

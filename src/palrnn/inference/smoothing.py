@@ -1,0 +1,98 @@
+"""`smooth`: gate paths and states drawn given all of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palrnn.engine.checks import Floats, as_int
+from palrnn.engine.kernel import pin_blas
+from palrnn.engine.seeds import generator
+from palrnn.inference import smoothing_kernels as kernels
+from palrnn.inference.particle_filter import TARGETS, Filtered
+from palrnn.inference.path import empty_path, unpacked_codes
+from palrnn.inference.system import padded_system
+
+_PATHS, _STATES = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """Draws from the smoothing distribution: S gate paths, K state trajectories for each.
+
+    ``codes (S, T-1, P)``     the gates of each path
+    ``states (S, K, T, M)``   states given the path and all data
+    ``distinct (T-1,)``       how many different paths there are up to each time: tracing ancestors coalesces,
+    so that
+                              early gates may come from few particles or one
+    ``lineages (S, T-1)``     the particles that make up each path
+    """
+
+    codes: NDArray[np.bool_] = field(repr=False)
+    states: Floats = field(repr=False)
+    distinct: NDArray[np.int64]
+    lineages: NDArray[np.int32] = field(repr=False)
+
+    def __repr__(self) -> str:
+        paths, draws, times, latent = self.states.shape
+        return (
+            f"Smoothed({paths} paths x {draws} states, {times} times, {latent} units; "
+            f"distinct paths: {self.distinct[0]} at the first step, {self.distinct[-1]} at the last)"
+        )
+
+
+def smooth(filtered: Filtered, *, paths: int = 8, states_per_path: int = 1, seed: int = 0) -> Smoothed:
+    """Draw gate paths by tracing ancestors from the final weights, and states from the Gaussian smoother
+    given each.
+
+    The filter keeps no covariances: the Kalman filter is run again along each path, once for the part that
+    paths have in common. States of one path share its gains and factors, so that each costs little more than
+    a matrix-vector product per step.
+    """
+    paths = as_int(paths, "paths", least=1)
+    draws = as_int(states_per_path, "states_per_path", least=1)
+    if not isinstance(filtered, Filtered):
+        raise ValueError(f"filtered must be what rbpf returns, got {type(filtered).__name__}")
+    pin_blas()
+    model, x = filtered.model, filtered.x
+    lineages = drawn_lineages(filtered, paths, seed)
+    steps = lineages.shape[1]
+    packed = filtered.packed[np.arange(steps), lineages]
+    states = np.empty((paths, draws, steps + 1, model.drift.latent_dim))
+    system, room = padded_system(model), empty_path(model, x)
+    before = np.full(steps, -1, dtype=np.int32)
+    for s in np.lexsort(lineages.T[::-1]):
+        shared = _shared(before, lineages[s])
+        if shared < steps:
+            kernels.walk(
+                system,
+                TARGETS[filtered.target],
+                np.uint64(filtered.key),
+                x,
+                lineages[s],
+                packed[s],
+                shared,
+                room,
+            )
+        generator(seed, _STATES, int(s)).standard_normal(out=states[s])
+        kernels.sample_states(room, states[s])
+        before = lineages[s]
+    distinct = np.array([len(np.unique(column)) for column in lineages.T], dtype=np.int64)
+    return Smoothed(unpacked_codes(packed, model.drift.gated), states, distinct, lineages)
+
+
+def drawn_lineages(filtered: Filtered, paths: int, seed: int) -> NDArray[np.int32]:
+    """Return ``(S, T-1)`` slots: final particles drawn by their weights, with their ancestors."""
+    weights = np.exp(filtered.log_weights)
+    last = generator(seed, _PATHS).choice(filtered.particles, size=paths, p=weights / weights.sum())
+    lineages = np.empty((paths, len(filtered.increments)), dtype=np.int32)
+    kernels.trace(filtered.ancestors, last.astype(np.int64), lineages)
+    return lineages
+
+
+def _shared(one: NDArray[np.int32], other: NDArray[np.int32]) -> int:
+    """Return how many steps two lineages have in common from the start."""
+    differs = one != other
+    return int(differs.argmax()) if differs.any() else len(one)
