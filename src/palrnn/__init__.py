@@ -43,6 +43,17 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "spectrum_distance",
         "spectrum_floor",
     ),
+    "forcing": (
+        "Evaluation",
+        "Gradient",
+        "History",
+        "TrainConfig",
+        "TrainResult",
+        "TrainingDivergedError",
+        "itf_gradient",
+        "itf_loss",
+        "train",
+    ),
     "inference": (
         "Evidence",
         "FilterDiedError",
@@ -75,4 +86,5 @@ if TYPE_CHECKING:
     from palrnn.data import *
     from palrnn.model import *
     from palrnn.invariants import *
+    from palrnn.forcing import *
     from palrnn.inference import *

@@ -1,0 +1,83 @@
+"""Which sequences each update sees: contiguous stretches of the trials, uniformly at random with replacement.
+
+The draws of update u depend on the seed and on u alone (they are made in blocks with a random stream each),
+so training continues exactly from any update, however it is cut into pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from palrnn.engine.checks import Floats, as_series
+from palrnn.engine.seeds import generator
+from palrnn.forcing.config import TrainConfig
+
+#: Updates per random stream, and the most that one kernel call makes.
+BLOCK = 100
+_STARTS, _NOISE = 1, 2
+
+
+def as_trials(x: ArrayLike | Sequence[ArrayLike], length: int) -> list[Floats]:
+    """Return ``x`` as a list of ``(T, N)`` trials of at least ``length`` rows and equal N."""
+    if isinstance(x, (list, tuple)) and len(x) > 0 and np.ndim(x[0]) == 2:
+        trials = [as_series(trial, f"x[{i}]") for i, trial in enumerate(x)]
+    elif np.ndim(x) == 3:  # type: ignore[arg-type]
+        trials = [as_series(trial, f"x[{i}]") for i, trial in enumerate(np.asarray(x))]
+    else:
+        trials = [as_series(x, "x")]  # type: ignore[arg-type]
+    for i, trial in enumerate(trials):
+        name = "x" if len(trials) == 1 else f"x[{i}]"
+        if trial.shape[1] != trials[0].shape[1]:
+            raise ValueError(
+                f"{name} must have {trials[0].shape[1]} columns like the first trial, got {trial.shape}"
+            )
+        if trial.shape[0] < length:
+            raise ValueError(
+                f"{name} must have at least sequence_length = {length} steps, has {trial.shape[0]}"
+            )
+    return trials
+
+
+class Batches:
+    """The batches of a training run on ``trials``, reachable at any update."""
+
+    def __init__(self, trials: list[Floats], config: TrainConfig) -> None:
+        self._config = config
+        self.series: NDArray[Any] = np.concatenate(trials).astype(
+            np.float32 if config.precision == "single" else np.float64
+        )
+        lengths = np.array([trial.shape[0] for trial in trials])
+        self._firsts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        self._choices = np.concatenate([[0], np.cumsum(lengths - config.sequence_length + 1)])
+        self._block, self._drawn = -1, (np.empty((0, 0), np.int64), np.empty((0, 0, 0, 0)))
+
+    def draws(self, begin: int, end: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Return the first rows ``(U, B)`` and input noise ``(U, K, B, N)`` (U = 0 if none) of some updates.
+
+        ``begin .. end - 1`` must lie within one block.
+        """
+        block = begin // BLOCK
+        if block != self._block:
+            self._block, self._drawn = block, (self._starts(block), self._noise(block))
+        rows = slice(begin - block * BLOCK, end - block * BLOCK)
+        starts, noise = self._drawn
+        return np.ascontiguousarray(starts[rows]), np.ascontiguousarray(noise[rows])
+
+    def _starts(self, block: int) -> NDArray[np.int64]:
+        shape = (BLOCK, self._config.batch_size)
+        chosen = generator(self._config.seed, _STARTS, block).integers(0, self._choices[-1], shape)
+        trial = np.searchsorted(self._choices, chosen, side="right") - 1
+        return np.asarray(self._firsts[trial] + chosen - self._choices[trial], dtype=np.int64)
+
+    def _noise(self, block: int) -> NDArray[Any]:
+        config, seen = self._config, self.series.shape[1]
+        inputs = (config.sequence_length - 1) // config.tau + 1
+        if config.input_noise == 0:
+            return np.empty((0, inputs, config.batch_size, seen), self.series.dtype)
+        shape = (BLOCK, inputs, config.batch_size, seen)
+        drawn = config.input_noise * generator(config.seed, _NOISE, block).standard_normal(shape)
+        return drawn.astype(self.series.dtype)

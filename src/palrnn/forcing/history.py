@@ -1,0 +1,84 @@
+"""What happened during training, update by update."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from palrnn.engine.checks import Floats
+from palrnn.engine.files import write_text
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The free-running model after ``update`` updates, measured on held-out data.
+
+    ``dstsp`` in nats and the fraction ``outside`` of generated points outside the reference's box; the
+    largest Lyapunov exponent per unit of time. A model that diverges has ``dstsp = inf`` and ``lyapunov =
+    nan``.
+    """
+
+    update: int
+    dstsp: float
+    outside: float
+    lyapunov: float
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """Loss, gradient norm (before clipping), learning rate, forcing strength and seconds of each update."""
+
+    loss: Floats
+    gradient_norm: Floats
+    learning_rate: Floats
+    alpha: Floats
+    seconds: Floats
+    evaluations: tuple[Evaluation, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    def recent_loss(self, updates: int = 1000) -> float:
+        """Return the mean loss of the last updates; a single batch says little."""
+        return float(np.mean(self.loss[-updates:]))
+
+    @property
+    def best(self) -> Evaluation | None:
+        """The evaluation with the lowest D_stsp, the earliest of equals."""
+        return min(self.evaluations, key=lambda e: e.dstsp, default=None)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write one line per update; the columns of evaluations are empty where there was none."""
+        measured = {e.update: (e.dstsp, e.outside, e.lyapunov) for e in self.evaluations}
+        text = io.StringIO()
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(
+            (
+                "update",
+                "loss",
+                "gradient_norm",
+                "learning_rate",
+                "alpha",
+                "seconds",
+                "dstsp",
+                "outside",
+                "lyapunov",
+            )
+        )
+        columns = (self.loss, self.gradient_norm, self.learning_rate, self.alpha, self.seconds)
+        for i, row in enumerate(zip(*(column.tolist() for column in columns), strict=True), start=1):
+            table.writerow((i, *(f"{v:.7g}" for v in row), *(f"{v:.6g}" for v in measured.get(i, ()))))
+        write_text(path, text.getvalue())
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "History(no updates)"
+        best = (
+            "" if self.best is None else f", best D_stsp {self.best.dstsp:.4g} at update {self.best.update}"
+        )
+        loss, seconds = self.recent_loss(), self.seconds.sum()
+        return f"History({len(self)} updates, recent loss {loss:.4g}, {seconds:.1f} s{best})"

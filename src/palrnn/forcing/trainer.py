@@ -1,0 +1,167 @@
+"""Training an AL-RNN by teacher forcing, with exact continuation."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from palrnn.data import Standardizer
+from palrnn.engine.checks import Floats
+from palrnn.engine.kernel import pin_blas
+from palrnn.engine.progress import Progress, listening
+from palrnn.forcing import update_kernels
+from palrnn.forcing.batches import BLOCK, Batches, as_trials
+from palrnn.forcing.config import TrainConfig
+from palrnn.forcing.history import History
+from palrnn.forcing.objective import TINY
+from palrnn.forcing.state import CHECKPOINT, TrainState, data_fingerprint, load_state, save_state
+from palrnn.model import ALRNN
+
+
+class TrainingDivergedError(ArithmeticError):
+    """Training met a loss or gradient that is not finite.
+
+    ``update`` is the number (from 1) of the update that failed, ``model`` the network just before it, and
+    ``checkpoint`` the last checkpoint on disk, if the run has a folder.
+    """
+
+    def __init__(self, update: int, model: ALRNN, config: TrainConfig, checkpoint: Path | None) -> None:
+        kept = f" The last good checkpoint is {checkpoint}." if checkpoint is not None else ""
+        clip = "set gradient_clip (1.0, say)" if config.gradient_clip is None else "a smaller gradient_clip"
+        super().__init__(
+            f"training diverged at update {update}: the loss or its gradient is not finite.{kept} "
+            f"Try {clip}, a smaller learning_rate (now {config.learning_rate:g}) or a smaller tau "
+            f"(now {config.tau}), and make sure that x is standardised."
+        )
+        self.update, self.model, self.checkpoint = update, model, checkpoint
+
+
+@dataclass(frozen=True, eq=False)
+class TrainResult:
+    """A trained ``model`` (the last, or the best measured, as ``config.keep`` says) and its ``history``."""
+
+    model: ALRNN
+    history: History
+    config: TrainConfig
+
+    def __repr__(self) -> str:
+        return f"TrainResult({self.model!r}, {self.history!r})"
+
+
+def train(
+    x: ArrayLike | Sequence[ArrayLike],
+    config: TrainConfig | None = None,
+    *,
+    run: str | os.PathLike[str] | None = None,
+    standardizer: Standardizer | None = None,
+    dt: float | None = None,
+    progress: Progress | None = None,
+) -> TrainResult:
+    """Train an AL-RNN on standardised ``x``: one series ``(T, N)``, or trials, which no sequence crosses.
+
+    With a folder ``run``, the state is kept in ``run/checkpoint.safetensors`` every
+    ``config.checkpoint_every`` updates, and the same call continues from there after any interruption, with
+    the same result bit for bit. ``standardizer`` and ``dt`` are stored with the model. Divergence raises
+    `TrainingDivergedError`.
+    """
+    config = TrainConfig() if config is None else config
+    trials = as_trials(x, config.sequence_length)
+    seen = trials[0].shape[1]
+    if seen > config.latent_dim:
+        raise ValueError(f"x has {seen} columns, more than latent_dim = {config.latent_dim}")
+    pin_blas()
+    keeper = _Keeper(run, trials, standardizer, dt)
+    state = keeper.load(config) or TrainState.start(config, seen)
+    if state.done == 0:
+        keeper.save(state)
+    batches = Batches(trials, config)
+    with listening(progress, "training") as report:
+        try:
+            while state.done < config.updates:
+                state = _advanced(state, batches, _stop(state.done, config), keeper)
+                if state.done % config.checkpoint_every == 0 or state.done == config.updates:
+                    keeper.save(state)
+                report(state.done, config.updates, _figures(state))
+        except KeyboardInterrupt:
+            keeper.save(state)
+            raise
+    return TrainResult(state.kept, state.history, config)
+
+
+class _Keeper:
+    """Saves and finds the state of one run; without a folder it does nothing."""
+
+    def __init__(
+        self,
+        run: str | os.PathLike[str] | None,
+        trials: list[Floats],
+        standardizer: Standardizer | None,
+        dt: float | None,
+    ) -> None:
+        self._run = None if run is None else Path(run)
+        self._standardizer, self._dt = standardizer, dt
+        self._data = ""
+        if self._run is not None:
+            self._run.mkdir(parents=True, exist_ok=True)
+            self._data = data_fingerprint(trials)
+
+    @property
+    def checkpoint(self) -> Path | None:
+        return None if self._run is None else self._run / CHECKPOINT
+
+    def load(self, config: TrainConfig) -> TrainState | None:
+        return None if self._run is None else load_state(self._run, config, self._data)
+
+    def save(self, state: TrainState) -> None:
+        if self._run is not None:
+            save_state(self._run, state, self._data, self._standardizer, self._dt)
+
+
+def _stop(done: int, config: TrainConfig) -> int:
+    """Return the update up to which one kernel call may go."""
+    marks = [BLOCK, config.checkpoint_every, config.evaluate_every or config.updates]
+    return min(config.updates, *((done // mark + 1) * mark for mark in marks))
+
+
+def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) -> TrainState:
+    """Return the state at update ``end``. The old state stays whole, should an interruption come."""
+    config = state.config
+    starts, noise = batches.draws(state.done, end)
+    theta, first, second = state.theta.copy(), state.first.copy(), state.second.copy()
+    now = slice(state.done, end)
+    begun = time.perf_counter()
+    diverged = update_kernels.updates(
+        theta,
+        first,
+        second,
+        state.done,
+        config.latent_dim,
+        config.gated,
+        batches.series,
+        starts,
+        noise,
+        config.sequence_length,
+        config.tau,
+        config.alphas(state.done, end),
+        config.learning_rates(state.done, end),
+        np.inf if config.gradient_clip is None else config.gradient_clip,
+        theta.dtype.type(TINY[theta.dtype.name]),
+        state.loss[now],
+        state.gradient_norm[now],
+    )
+    state.seconds[now] = (time.perf_counter() - begun) / (end - state.done)
+    if diverged >= 0:
+        before = replace(state, theta=theta).current
+        raise TrainingDivergedError(state.done + diverged + 1, before, config, keeper.checkpoint)
+    return replace(state, done=end, theta=theta, first=first, second=second)
+
+
+def _figures(state: TrainState) -> dict[str, float]:
+    recent = slice(max(0, state.done - BLOCK), state.done)
+    return {"loss": float(state.loss[recent].mean()), "updates/s": float(1.0 / state.seconds[recent].mean())}

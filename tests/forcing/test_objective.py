@@ -1,0 +1,129 @@
+"""The teacher-forced loss and its closed-form gradient, against autodiff and finite differences."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import teacher_forcing as plain
+
+from palrnn.forcing import itf_gradient, itf_loss
+from palrnn.model import ALRNN
+
+
+def random_model(rng, dim, seen, gated):
+    # entries of order 1/sqrt(M) keep rollouts of the sizes used here within a few orders of magnitude
+    W = rng.standard_normal((dim, dim)) / np.sqrt(dim)
+    return ALRNN(
+        rng.uniform(-0.9, 0.9, dim), W, rng.standard_normal(dim), rng.standard_normal((dim, seen)), gated
+    )
+
+
+def by_autodiff(model, x, tau, alpha):
+    parameters = (model.A, model.W, model.h, model.E)
+    with jax.disable_jit():  # each shape is used once: tracing is cheaper than compiling
+        return jax.value_and_grad(plain.batch_loss)(parameters, x, model.gated, tau, alpha)
+
+
+def assert_same_gradient(model, x, tau, alpha):
+    expected_loss, expected = by_autodiff(model, x, tau, alpha)
+    found_loss, found = itf_gradient(model, x, tau, alpha=alpha)
+    # both are exact up to rounding in float64; the scale is that of the largest entry
+    scale = max(float(np.abs(part).max()) for part in expected) + 1e-12
+    assert found_loss == pytest.approx(float(expected_loss), rel=1e-10)
+    for name, part in zip("AWhE", expected, strict=True):
+        np.testing.assert_allclose(getattr(found, name), part, rtol=1e-9, atol=1e-9 * scale, err_msg=name)
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_gradient_equals_autodiff_for_any_size_and_forcing(data):
+    dim = data.draw(st.integers(1, 6), "M")
+    seen = data.draw(st.integers(1, dim), "N")
+    gated = data.draw(st.integers(0, dim), "P")
+    length = data.draw(st.integers(2, 9), "T")
+    batch = data.draw(st.integers(1, 2), "B")
+    tau = data.draw(st.integers(1, length + 1), "tau")
+    alpha = data.draw(st.sampled_from([0.0, 0.3, 1.0]), "alpha")
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1), "seed"))
+    model = random_model(rng, dim, seen, gated)
+    assert_same_gradient(model, rng.standard_normal((batch, length, seen)), tau, alpha)
+
+
+@pytest.mark.parametrize("gated", [0, 3, 7])
+def test_gradient_equals_autodiff_over_many_forcing_steps(gated):
+    rng = np.random.default_rng(gated)
+    model = random_model(rng, 7, 2, gated)
+    assert_same_gradient(model, rng.standard_normal((2, 40, 2)), tau=4, alpha=1.0)
+
+
+def test_gradient_equals_finite_differences():
+    # needs no other package: central differences at step 1e-6 are good to about 1e-7 relative
+    rng = np.random.default_rng(1)
+    model = random_model(rng, 5, 2, 2)
+    x = rng.standard_normal((30, 2))
+    _, gradient = itf_gradient(model, x, 3)
+    for k in range(model.theta.size):
+        nudge = np.zeros(model.theta.size)
+        nudge[k] = 1e-6
+        up, down = (itf_loss(model.with_theta(model.theta + sign * nudge), x, 3) for sign in (1, -1))
+        assert gradient.theta[k] == pytest.approx(
+            (up - down) / 2e-6, rel=1e-4, abs=1e-6 * np.abs(gradient.theta).max()
+        )
+
+
+def test_loss_is_summed_over_coordinates_and_averaged_over_time_and_batch():
+    # a network that always predicts zero has the mean squared length of what it should predict
+    model = ALRNN(np.zeros(3), np.zeros((3, 3)), np.zeros(3), np.zeros((3, 2)), 1)
+    x = np.random.default_rng(2).standard_normal((4, 6, 2))
+    assert itf_loss(model, x, 2) == pytest.approx(np.mean(np.sum(x[:, 1:] ** 2, axis=2)), rel=1e-12)
+
+
+def test_forcing_at_every_step_makes_an_observed_network_predict_from_data_alone():
+    rng = np.random.default_rng(3)
+    model = random_model(rng, 2, 2, 1)
+    x = rng.standard_normal((50, 2))
+    expected = np.mean(np.sum((model.step(x[:-1]) - x[1:]) ** 2, axis=1))
+    assert itf_loss(model, x, 1) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("tau", "alpha"), [(1000, 1.0), (20, 1.0), (3, 0.0)])
+def test_no_forcing_is_the_free_run(tau, alpha):
+    rng = np.random.default_rng(4)
+    model = random_model(rng, 4, 2, 2)
+    x = rng.standard_normal((20, 2))
+    free = model.rollout(x[0], 20)[:, :2]
+    expected = np.mean(np.sum((free[1:] - x[1:]) ** 2, axis=1))
+    assert itf_loss(model, x, tau, alpha=alpha) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_batch_is_the_mean_of_its_sequences():
+    rng = np.random.default_rng(5)
+    model = random_model(rng, 5, 2, 2)
+    x = rng.standard_normal((3, 12, 2))
+    assert itf_loss(model, x, 4) == pytest.approx(np.mean([itf_loss(model, s, 4) for s in x]), rel=1e-12)
+
+
+def test_free_units_have_equal_gradients_in_A_and_on_the_diagonal_of_W():
+    rng = np.random.default_rng(6)
+    _, gradient = itf_gradient(random_model(rng, 6, 2, 2), rng.standard_normal((30, 2)), 5)
+    np.testing.assert_array_equal(gradient.A[:4], np.diag(gradient.W)[:4])
+    assert (gradient.A[4:] != np.diag(gradient.W)[4:]).all()
+
+
+@pytest.mark.parametrize(
+    ("x", "tau", "alpha", "words"),
+    [
+        (np.zeros((5, 3)), 2, 1.0, "x must be"),
+        (np.zeros((1, 2)), 2, 1.0, "x must be"),
+        (np.full((5, 2), np.nan), 2, 1.0, "x must be finite"),
+        (np.zeros((5, 2)), 0, 1.0, "tau must be"),
+        (np.zeros((5, 2)), 2, 1.5, "alpha must be"),
+    ],
+)
+def test_wrong_arguments_are_named(x, tau, alpha, words):
+    model = random_model(np.random.default_rng(0), 4, 2, 2)
+    with pytest.raises(ValueError, match=words):
+        itf_loss(model, x, tau, alpha=alpha)
