@@ -36,12 +36,17 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "invariants": (
         "LyapunovSpectrum",
         "StateSpaceDivergence",
+        "cycles",
         "dstsp",
         "dstsp_floor",
+        "fixed_points",
         "lyapunov_spectrum",
         "prediction_error",
+        "quantities_of_interest",
         "spectrum_distance",
         "spectrum_floor",
+        "stochastic_counterparts",
+        "symbolic_dynamics",
     ),
     "forcing": (
         "Evaluation",

@@ -1,5 +1,7 @@
-"""Is it the same dynamics: state-space divergence, spectra, Lyapunov exponents, forecasts."""
+"""Is it the same dynamics: D_stsp, D_H, Lyapunov exponents, forecast error, fixed points, symbols."""
 
+from palrnn.invariants.cycles import Cycle, cycles
+from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import Floor, dstsp_floor, spectrum_floor
 from palrnn.invariants.lyapunov import (
     DivergenceError,
@@ -8,22 +10,39 @@ from palrnn.invariants.lyapunov import (
     lyapunov_spectrum,
 )
 from palrnn.invariants.prediction import PredictionError, prediction_error
+from palrnn.invariants.quantities import (
+    Counterparts,
+    Quantities,
+    quantities_of_interest,
+    stochastic_counterparts,
+)
 from palrnn.invariants.spectrum import power_spectrum, spectrum_distance, spectrum_distances
 from palrnn.invariants.state_space import StateSpaceDivergence, dstsp
+from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
 
 __all__ = [
+    "Counterparts",
+    "Cycle",
     "DivergenceError",
+    "FixedPoints",
     "Floor",
     "LyapunovSpectrum",
     "PredictionError",
+    "Quantities",
     "StateSpaceDivergence",
+    "SymbolicDynamics",
+    "cycles",
     "dstsp",
     "dstsp_floor",
+    "fixed_points",
     "kaplan_yorke_dimension",
     "lyapunov_spectrum",
     "power_spectrum",
     "prediction_error",
+    "quantities_of_interest",
     "spectrum_distance",
     "spectrum_distances",
     "spectrum_floor",
+    "stochastic_counterparts",
+    "symbolic_dynamics",
 ]

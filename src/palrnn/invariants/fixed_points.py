@@ -1,0 +1,128 @@
+"""All fixed points of an AL-RNN, exactly: one linear system per region.
+
+In the region of code c the map is affine, z' = (A + W D(c)) z + h, so its only candidate for a fixed point is
+
+    z = (I - A - W D(c))^{-1} h.
+
+It is *admissible*, a fixed point of the network, if it lies in its own region: 1{z_gated > 0} = c. Otherwise
+it is *virtual*: trajectories are drawn to it, or pushed from it, only as long as they stay in the region.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palrnn.engine.checks import Floats, as_int
+from palrnn.engine.kernel import pin_blas
+from palrnn.model import ALRNN, PALRNN
+
+_CHUNK = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPoints:
+    """The fixed points found in all ``regions`` regions.
+
+    ``points (K, M)``, ``codes (K, P)``, ``eigenvalues (K, M)`` of the Jacobian there, by modulus, descending;
+    ``admissible (K,)``, all True unless virtual ones were asked for; ``singular``, the number of regions
+    whose linear system has no unique solution (none, or a continuum).
+    """
+
+    points: Floats
+    codes: NDArray[np.bool_]
+    eigenvalues: NDArray[np.complex128]
+    admissible: NDArray[np.bool_]
+    regions: int
+    singular: int
+
+    @property
+    def stable(self) -> NDArray[np.bool_]:
+        """Whether each attracts: all eigenvalues inside the unit circle."""
+        return np.asarray(np.abs(self.eigenvalues).max(axis=1, initial=0.0) < 1)
+
+    @property
+    def unstable_directions(self) -> NDArray[np.int64]:
+        """The number of eigenvalues outside the unit circle, for each fixed point."""
+        return np.asarray((np.abs(self.eigenvalues) > 1).sum(axis=1))
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __repr__(self) -> str:
+        real = int(self.admissible.sum())
+        virtual = f", {len(self) - real} virtual" if real < len(self) else ""
+        singular = f", {self.singular} singular" if self.singular else ""
+        stable = int((self.stable & self.admissible).sum())
+        found = f"{real} admissible, {stable} of them stable{virtual}"
+        return f"FixedPoints({found}; {self.regions} regions{singular})"
+
+
+def fixed_points(model: ALRNN | PALRNN, *, virtual: bool = False, most_gated: int = 16) -> FixedPoints:
+    """Return the fixed points of ``model`` (of a PAL-RNN, of its hard-gated drift) in all 2^P regions.
+
+    Only admissible ones, unless ``virtual``. The work doubles with every gated unit; more than ``most_gated``
+    of them is an error.
+    """
+    drift = model.drift if isinstance(model, PALRNN) else model
+    most = as_int(most_gated, "most_gated", most=24)
+    if drift.gated > most:
+        raise ValueError(
+            f"model has {drift.gated} gated units, that is 2^{drift.gated} regions; most_gated is {most}"
+        )
+    pin_blas()
+    regions, singular, found = 2**drift.gated, 0, []
+    for first in range(0, regions, _CHUNK):
+        codes = _codes(np.arange(first, min(first + _CHUNK, regions)), drift.gated)
+        points, solved = _solve_each(np.eye(drift.latent_dim) - jacobians(drift, codes), drift.h)
+        singular += int((~solved).sum())
+        keep = solved if virtual else solved & (drift.codes(points) == codes).all(axis=1)
+        found.append((points[keep], codes[keep]))
+    points, codes = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    eigenvalues = sorted_eigenvalues(jacobians(drift, codes))
+    admissible = (drift.codes(points) == codes).all(axis=1)
+    for array in (points, codes, eigenvalues, admissible):
+        array.flags.writeable = False
+    return FixedPoints(points, codes, eigenvalues, admissible, regions, singular)
+
+
+def jacobians(drift: ALRNN, codes: NDArray[np.bool_]) -> Floats:
+    """Return A + W D(c) for each of ``codes (K, P)``: ``(K, M, M)``."""
+    gates = np.ones((len(codes), drift.latent_dim))
+    gates[:, drift.latent_dim - drift.gated :] = codes
+    J = drift.W * gates[:, None, :]
+    diagonal = np.arange(drift.latent_dim)
+    J[:, diagonal, diagonal] += drift.A
+    return J
+
+
+def sorted_eigenvalues(J: Floats) -> NDArray[np.complex128]:
+    """Return the eigenvalues of each of ``J (K, M, M)``, largest modulus first: ``(K, M)``."""
+    values = np.linalg.eigvals(J).astype(np.complex128)
+    return np.take_along_axis(values, np.argsort(-np.abs(values), axis=1, kind="stable"), axis=1)
+
+
+def _solve_each(matrices: Floats, h: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Solve ``matrices (K, M, M)`` z = h; the second result tells which have a solution worth the name."""
+    try:
+        points = np.linalg.solve(matrices, np.broadcast_to(h[:, None], (len(matrices), len(h), 1)))[..., 0]
+        solved = np.ones(len(matrices), dtype=np.bool_)
+    except np.linalg.LinAlgError:
+        points, solved = np.zeros((len(matrices), len(h))), np.zeros(len(matrices), dtype=np.bool_)
+        for i, matrix in enumerate(matrices):
+            try:
+                points[i], solved[i] = np.linalg.solve(matrix, h), True
+            except np.linalg.LinAlgError:
+                continue
+    # a matrix that is singular up to rounding gives a point so far out that it does not solve the system
+    residual = np.abs((matrices @ points[..., None])[..., 0] - h).max(axis=1)
+    size = 1.0 + np.abs(matrices).max(axis=(1, 2)) * np.abs(points).max(axis=1)
+    solved &= np.isfinite(size) & (np.abs(points).max(axis=1) < 1e12) & (residual <= 1e-9 * size)
+    return np.where(solved[:, None], points, 0.0), solved
+
+
+def _codes(numbers: NDArray[np.int64], gated: int) -> NDArray[np.bool_]:
+    """Return the code of each number, the first gated unit the highest bit: ``(K, P)``."""
+    return np.asarray((numbers[:, None] >> np.arange(gated - 1, -1, -1)) & 1, dtype=np.bool_)

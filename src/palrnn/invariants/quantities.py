@@ -1,0 +1,128 @@
+"""The quantities of interest of one model against one reference: hard-gated, and of the sampled PAL-RNN.
+
+The paper evaluates fine-tuned models by their hard-gated drift, with all noise set to zero. What the fitted
+stochastic model itself does is another question, and its answer (the paper's limitations ask for it) stands
+next to the first in `stochastic_counterparts`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from palrnn.data import Standardizer
+from palrnn.engine.checks import Floats, as_int, as_series, as_shape
+from palrnn.invariants.lyapunov import DivergenceError, LyapunovSpectrum, lyapunov_spectrum
+from palrnn.invariants.spectrum import spectrum_distance
+from palrnn.invariants.state_space import StateSpaceDivergence, dstsp
+from palrnn.model import ALRNN, PALRNN, DivergenceWarning
+
+
+@dataclass(frozen=True, eq=False)
+class Quantities:
+    """D_stsp, D_H and Lyapunov exponents of one long rollout, and the rollout.
+
+    ``generated (steps, N)`` is in raw coordinates, ``states (steps, M)`` in the model's. A rollout that
+    diverged after ``diverged_at`` steps has no invariants: the three are None then, and the arrays hold what
+    came before.
+    """
+
+    dstsp: StateSpaceDivergence | None
+    spectrum_distance: float | None
+    lyapunov: LyapunovSpectrum | None
+    generated: Floats
+    states: Floats
+    diverged_at: int | None = None
+
+    def __repr__(self) -> str:
+        if self.dstsp is None or self.lyapunov is None:
+            return f"Quantities(diverged after {self.diverged_at} steps)"
+        return (
+            f"Quantities(D_stsp {self.dstsp.value:.4g}, D_H {self.spectrum_distance:.4g}, "
+            f"lambda_1 {self.lyapunov.largest:.4g} ± {self.lyapunov.stderr[0]:.2g})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Counterparts:
+    """The same quantities twice: of the hard-gated drift, and of the sampled PAL-RNN."""
+
+    hard: Quantities
+    sampled: Quantities
+
+    def __repr__(self) -> str:
+        return f"Counterparts(\n    hard    {self.hard!r},\n    sampled {self.sampled!r})"
+
+
+def quantities_of_interest(
+    model: ALRNN | PALRNN,
+    reference: ArrayLike,
+    *,
+    standardizer: Standardizer | None = None,
+    x1: ArrayLike | None = None,
+    steps: int | None = None,
+    discard: int = 1000,
+    dt: float = 0.01,
+    k: int | None = 1,
+    observation_noise: bool = False,
+    bins: int = 30,
+    smoothing: float = 1e-5,
+    protocol: str = "paper",
+    sigma: float = 20.0,
+    seed: int = 0,
+) -> Quantities:
+    """Return how a long free run of ``model`` compares with ``reference (T, N)``, in raw coordinates.
+
+    An `ALRNN` runs with hard gates, a `PALRNN` is sampled with all its noise (pass ``model.drift`` for its
+    hard-gated counterpart). The run starts at ``x1``, by default the first reference point, and keeps
+    ``steps`` states, by default as many as the reference has, after ``discard``. Compared are the observed
+    coordinates, with observation noise only if ``observation_noise``. ``k`` Lyapunov exponents come from the
+    same start and length.
+    """
+    truth = as_series(reference, "reference")
+    steps = len(truth) if steps is None else as_int(steps, "steps", least=20)
+    first = truth[0] if x1 is None else as_shape(x1, "x1", (truth.shape[1],))
+    scale = standardizer or Standardizer(np.zeros(truth.shape[1]), np.ones(truth.shape[1]))
+    start = scale.transform(first)
+    states, seen = _run(model, start, steps, as_int(discard, "discard"), observation_noise, seed)
+    generated = scale.inverse(seen)
+    diverged = None if len(states) == steps else discard + len(states)
+    if diverged is None:
+        try:
+            lyapunov = lyapunov_spectrum(model, start, steps=steps, discard=discard, dt=dt, k=k, seed=seed)
+            divergence = dstsp(generated, truth, bins=bins, smoothing=smoothing, protocol=protocol, seed=seed)
+            distance = spectrum_distance(generated, truth, sigma=sigma)
+            return Quantities(divergence, distance, lyapunov, generated, states)
+        except DivergenceError as error:
+            diverged = error.step
+    return Quantities(None, None, None, generated, states, diverged)
+
+
+def stochastic_counterparts(model: PALRNN, reference: ArrayLike, **settings: Any) -> Counterparts:
+    """Return the quantities of the hard-gated drift of ``model`` and of its samples, side by side.
+
+    The settings are those of `quantities_of_interest`.
+    """
+    if not isinstance(model, PALRNN):
+        raise ValueError(f"model must be a PALRNN, got {type(model).__name__}")
+    hard = quantities_of_interest(model.drift, reference, **settings)
+    return Counterparts(hard, quantities_of_interest(model, reference, **settings))
+
+
+def _run(
+    model: ALRNN | PALRNN, start: Floats, steps: int, discard: int, observation_noise: bool, seed: int
+) -> tuple[Floats, Floats]:
+    """Return states ``(steps, M)`` and observed coordinates ``(steps, N)``, shorter if the run diverged."""
+    with warnings.catch_warnings():
+        # a divergence is part of the result here
+        warnings.simplefilter("ignore", DivergenceWarning)
+        if isinstance(model, PALRNN):
+            sample = model.sample(start, discard + steps, seed)
+            states, seen = np.asarray(sample.states)[discard:], sample.observations[discard:]
+            return states, seen if observation_noise else states[:, : model.drift.observed_dim]
+        states = np.asarray(model.rollout(start, steps, discard))
+        return states, states[:, : model.observed_dim]
