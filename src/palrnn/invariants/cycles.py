@@ -1,31 +1,34 @@
 """Cycles of an AL-RNN, searched along the code sequences of a trajectory.
 
 A cycle of period k runs through a word of k codes. Along a given word the map is affine, z' = J z + b with J
-= J_k ... J_1, so the word's only candidate is z = (I - J)^{-1} b. The candidate is a cycle if iterating the
-network from it follows the word and comes back. The words to try are those that a trajectory has visited,
-those after which it came closest to its start first.
+= J_k ... J_1, so the word's only candidate is z = (I - J)^{-1} b. If the orbit of that candidate follows
+another word, the search goes on with that one (this is Newton's method for F^k(z) = z, which on a
+piecewise-linear map ends after finitely many words or not at all). The words to begin with are those that a
+trajectory has visited, those after which it came closest to its start first. What is returned was verified by
+iterating the map.
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import Floats, as_int, as_series
+from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.kernel import pin_blas
-from palrnn.invariants.fixed_points import jacobians, sorted_eigenvalues
+from palrnn.invariants import cycle_kernels as kernels
+from palrnn.invariants.fixed_points import sorted_eigenvalues
 from palrnn.invariants.symbolic import Integers, symbolic_dynamics
 from palrnn.model import ALRNN, PALRNN
+from palrnn.model.trajectory import BOUND
 
-_CHUNK = 512
+_NEWTON_STEPS = 12
 
 
 @dataclass(frozen=True, eq=False)
 class Cycle:
-    """A cycle: ``states (k, M)``, ``codes (k, P)`` and ``multipliers (M,)``, the eigenvalues of J_k...J_1."""
+    """A cycle: ``states (k, M)``, ``codes (k, P)`` and ``multipliers (M,)``, eigenvalues of J_k ... J_1."""
 
     states: Floats
     codes: NDArray[np.bool_]
@@ -47,89 +50,85 @@ class Cycle:
 
 
 def cycles(
-    model: ALRNN | PALRNN, trajectory: ArrayLike, *, max_period: int = 12, most_words: int = 500
+    model: ALRNN | PALRNN,
+    trajectory: ArrayLike,
+    *,
+    max_period: int = 12,
+    min_period: int = 2,
+    most_words: int = 200,
+    closeness: float = 0.25,
 ) -> list[Cycle]:
-    """Return the cycles of period 2 to ``max_period`` along the words of ``trajectory (T, M)``, in order.
+    """Return cycles of ``min_period`` to ``max_period``, found from words of ``trajectory (T, M)``, in order.
 
-    At most ``most_words`` different words are tried for each period. Every cycle returned was verified by
-    iterating the map (of a PAL-RNN, of its hard-gated drift). Fixed points are found by `fixed_points`.
+    For each period, at most ``most_words`` different words are tried, and only words after which the
+    trajectory is back within ``closeness`` root mean square deviations. Of a PAL-RNN, the hard-gated drift is
+    searched. Fixed points, cycles of period 1, are found by `fixed_points`, all of them.
     """
     drift = model.drift if isinstance(model, PALRNN) else model
     states = as_series(trajectory, "trajectory", min_steps=3, dim=drift.latent_dim)
     longest = as_int(max_period, "max_period", least=2, most=len(states) - 1)
+    shortest = as_int(min_period, "min_period", least=2, most=longest)
     most_words = as_int(most_words, "most_words", least=1)
+    reach = as_float(closeness, "closeness", above=0.0) * np.sqrt(states.var(axis=0).sum())
     pin_blas()
-    symbols = symbolic_dynamics(drift.codes(states))
-    J = jacobians(drift, symbols.codes)
-    found = []
-    for period in range(2, longest + 1):
-        words = _words(symbols.symbols, states, period, most_words)
-        for first in range(0, len(words), _CHUNK):
-            found += _closed(drift, symbols.codes, J, words[first : first + _CHUNK])
+    symbols = symbolic_dynamics(drift.codes(states)).symbols
+    found: list[Cycle] = []
+    for period in range(shortest, longest + 1):
+        known: set[bytes] = set()
+        for t in _starts(symbols, states, period, most_words, reach):
+            cycle = _newton(drift, states[t], period)
+            if cycle is not None and _name(cycle) not in known:
+                known.add(_name(cycle))
+                found.append(cycle)
     return found
 
 
-def _words(symbols: Integers, states: Floats, period: int, most: int) -> Integers:
-    """Return the different cyclic words ``(U, period)`` of the sequence, closest returns first.
-
-    A word and its rotations are the same cycle; a word that repeats a shorter one belongs to a shorter cycle.
-    """
-    windows = np.lib.stride_tricks.sliding_window_view(symbols[:-1], period)
+def _starts(symbols: Integers, states: Floats, period: int, most: int, reach: float) -> Integers:
+    """Return the times at which different words begin, up to rotation, closest returns first."""
     step = states[period:] - states[:-period]
-    nearest = np.argsort(np.einsum("ti,ti->t", step, step), kind="stable")
-    # a cycle comes back to its first code
-    nearest = nearest[symbols[nearest + period] == symbols[nearest]]
-    seen: set[bytes] = set()
-    words = []
-    for t in nearest:
-        word = windows[t]
-        name = min(np.roll(word, shift).tobytes() for shift in range(period))
-        if name in seen or _repeats(word):
-            continue
-        seen.add(name)
-        words.append(word)
-        if len(words) == most:
-            break
-    return np.array(words, dtype=np.int64).reshape(len(words), period)
+    distance = np.sqrt(np.einsum("ti,ti->t", step, step))
+    near = np.flatnonzero((distance <= reach) & (symbols[period:] == symbols[:-period]))
+    near = near[np.argsort(distance[near], kind="stable")]
+    words, primitive = np.empty((len(near), period), dtype=np.int64), np.empty(len(near), dtype=np.bool_)
+    kernels.canonical_words(symbols, near, words, primitive)
+    first = np.unique(words[primitive], axis=0, return_index=True)[1]
+    return np.asarray(near[primitive][np.sort(first)[:most]])
 
 
-def _repeats(word: Integers) -> bool:
-    """Whether the word is a shorter one several times over."""
-    size = len(word)
-    return any(size % part == 0 and (word == np.roll(word, part)).all() for part in range(1, size // 2 + 1))
-
-
-def _closed(drift: ALRNN, codes: NDArray[np.bool_], J: Floats, words: Integers) -> list[Cycle]:
-    """Return the cycles among ``words (U, k)``, given the visited ``codes (K, P)`` and their Jacobians."""
+def _newton(drift: ALRNN, start: Floats, period: int) -> Cycle | None:
+    """Return the cycle to which the words from ``start`` lead, or None."""
     dim = drift.latent_dim
-    whole = np.broadcast_to(np.eye(dim), (len(words), dim, dim))
-    bias = np.zeros((len(words), dim, 1))
-    for place in range(words.shape[1]):
-        step = J[words[:, place]]
-        whole, bias = step @ whole, step @ bias + drift.h[:, None]
-    found = []
-    for word, total, offset in zip(words, whole, bias[..., 0], strict=True):
+    orbit, derivative = np.empty((period + 1, dim)), np.empty((dim, dim))
+    z, before = start, np.empty(0)
+    for _ in range(_NEWTON_STEPS):
+        kernels.orbit_derivative(drift.A, drift.W, drift.h, drift.gated, z, orbit, derivative)
+        if not np.abs(orbit).max() <= BOUND:
+            return None
+        codes = drift.codes(orbit[:-1])
+        if np.array_equal(codes, before):
+            return _verified(codes, orbit, derivative)
         try:
-            start = np.linalg.solve(np.eye(dim) - total, offset)
+            z = np.linalg.solve(np.eye(dim) - derivative, orbit[-1] - derivative @ z)
         except np.linalg.LinAlgError:
-            continue
-        multipliers = sorted_eigenvalues(total[None])[0]
-        states = _verified(drift, start, codes[word], abs(multipliers[0]))
-        if states is not None:
-            found.append(Cycle(states, codes[word], multipliers))
-    return found
+            return None
+        before = codes
+    return None
 
 
-def _verified(drift: ALRNN, start: Floats, word: NDArray[np.bool_], growth: float) -> Floats | None:
-    """Iterate the map from ``start``: return the states if they follow the word and close, else None."""
-    if not np.isfinite(start).all():
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        orbit = drift.rollout_from(start, len(word) + 1)
-    if orbit.diverged_at is not None or not np.array_equal(drift.codes(orbit[:-1]), word):
-        return None
+def _verified(codes: NDArray[np.bool_], orbit: Floats, derivative: Floats) -> Cycle | None:
+    """Return the cycle if ``orbit (k + 1, M)`` closes after k steps, and not before."""
+    multipliers = sorted_eigenvalues(derivative[None])[0]
+    size = 1.0 + np.abs(orbit).max()
     # rounding at the start comes back multiplied by the growth along the cycle
-    allowed = 1e-10 * max(1.0, growth) * (1.0 + np.abs(orbit).max())
-    closes = np.abs(orbit[-1] - orbit[0]).max() <= min(allowed, 1e-3 * (1.0 + np.abs(orbit).max()))
-    return np.asarray(orbit[:-1]) if closes else None
+    allowed = min(1e-10 * max(1.0, np.abs(multipliers[0])), 1e-3) * size
+    back = np.abs(orbit[1:] - orbit[0]).max(axis=1)
+    period = len(codes)
+    if back[-1] > allowed or any(period % k == 0 and back[k - 1] <= allowed for k in range(1, period)):
+        return None
+    return Cycle(orbit[:-1].copy(), codes, multipliers)
+
+
+def _name(cycle: Cycle) -> bytes:
+    """Return the least rotation of the cycle's word: the same for a cycle found from any of its states."""
+    word = [code.tobytes() for code in cycle.codes]
+    return b"".join(min(word[k:] + word[:k] for k in range(len(word))))
