@@ -55,9 +55,11 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "TrainConfig",
         "TrainResult",
         "TrainingDivergedError",
+        "free_running_evaluation",
         "itf_gradient",
         "itf_loss",
         "train",
+        "train_many",
     ),
     "inference": (
         "Evidence",

@@ -44,7 +44,7 @@ def test_gradient_equals_autodiff_for_any_size_and_forcing(data):
     seen = data.draw(st.integers(1, dim), "N")
     gated = data.draw(st.integers(0, dim), "P")
     length = data.draw(st.integers(2, 9), "T")
-    batch = data.draw(st.integers(1, 2), "B")
+    batch = data.draw(st.integers(1, 3), "B")
     tau = data.draw(st.integers(1, length + 1), "tau")
     alpha = data.draw(st.sampled_from([0.0, 0.3, 1.0]), "alpha")
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1), "seed"))

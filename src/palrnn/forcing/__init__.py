@@ -1,7 +1,9 @@
 """Learning by teacher forcing: the objective, its closed-form gradient, and the trainer."""
 
 from palrnn.forcing.config import TrainConfig
+from palrnn.forcing.evaluation import free_running_evaluation
 from palrnn.forcing.history import Evaluation, History
+from palrnn.forcing.many import train_many
 from palrnn.forcing.objective import Gradient, itf_gradient, itf_loss
 from palrnn.forcing.trainer import TrainingDivergedError, TrainResult, train
 
@@ -12,7 +14,9 @@ __all__ = [
     "TrainConfig",
     "TrainResult",
     "TrainingDivergedError",
+    "free_running_evaluation",
     "itf_gradient",
     "itf_loss",
     "train",
+    "train_many",
 ]

@@ -71,7 +71,8 @@ class History:
         )
         columns = (self.loss, self.gradient_norm, self.learning_rate, self.alpha, self.seconds)
         for i, row in enumerate(zip(*(column.tolist() for column in columns), strict=True), start=1):
-            table.writerow((i, *(f"{v:.7g}" for v in row), *(f"{v:.6g}" for v in measured.get(i, ()))))
+            extra = (f"{v:.6g}" for v in measured[i]) if i in measured else ("", "", "")
+            table.writerow((i, *(f"{v:.7g}" for v in row), *extra))
         write_text(path, text.getvalue())
 
     def __repr__(self) -> str:

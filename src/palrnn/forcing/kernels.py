@@ -22,7 +22,8 @@ def fold(theta, dim, gated, ahead, back, wide):
     """Lay out ``theta`` for the time loops.
 
     With W' = W + diag(A) on free units: ``ahead (M, M)`` = W'^T for a step, ``back (M, M)`` = W' for an
-    adjoint step, and, repeated for each sequence of the batch, ``wide (3, B M)`` = h, A on gated units (else 0), low.
+    adjoint step, and, repeated for each sequence of the batch, ``wide (3, B M)`` = h, A on gated units
+    (else 0), low.
     """
     number = theta.dtype.type
     free = dim - gated
@@ -62,8 +63,8 @@ def forced_rollout(theta, ahead, wide, series, starts, inputs, tau, alpha, phi, 
 
     z_0 = embed(x_0); at steps t = tau, 2 tau, ... the observed coordinates become (1 - alpha) z_t + alpha x_t
     before the state is advanced; z_{t+1} = A z_t + W phi*(z_t) + h. Fills ``states (T, B, M)`` with the
-    states that are advanced and ``errors (T, B, N)`` with B z_t - x_t *before* forcing. ``phi (B, M)`` is scratch.
-    Loss: the squared error summed over N, averaged over the T - 1 predictions and the batch.
+    states that are advanced and ``errors (T, B, N)`` with B z_t - x_t *before* forcing. ``phi (B, M)`` is
+    scratch. Loss: the squared error summed over N, averaged over the T - 1 predictions and the batch.
     """
     length, batch, dim = states.shape
     seen, size = series.shape[1], batch * dim

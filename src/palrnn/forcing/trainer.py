@@ -7,18 +7,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats
+from palrnn.engine.checks import Floats, as_series
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, listening
 from palrnn.forcing import update_kernels
 from palrnn.forcing.batches import BLOCK, Batches, as_trials
 from palrnn.forcing.config import TrainConfig
-from palrnn.forcing.history import History
+from palrnn.forcing.evaluation import free_running_evaluation
+from palrnn.forcing.history import Evaluation, History
 from palrnn.forcing.objective import TINY
 from palrnn.forcing.state import CHECKPOINT, TrainState, data_fingerprint, load_state, save_state
 from palrnn.model import ALRNN
@@ -39,7 +41,11 @@ class TrainingDivergedError(ArithmeticError):
             f"Try {clip}, a smaller learning_rate (now {config.learning_rate:g}) or a smaller tau "
             f"(now {config.tau}), and make sure that x is standardised."
         )
-        self.update, self.model, self.checkpoint = update, model, checkpoint
+        self.update, self.model, self.config, self.checkpoint = update, model, config, checkpoint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # errors travel between processes by their arguments, not by their message
+        return type(self), (self.update, self.model, self.config, self.checkpoint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +65,7 @@ def train(
     config: TrainConfig | None = None,
     *,
     run: str | os.PathLike[str] | None = None,
+    heldout: ArrayLike | None = None,
     standardizer: Standardizer | None = None,
     dt: float | None = None,
     progress: Progress | None = None,
@@ -67,7 +74,9 @@ def train(
 
     With a folder ``run``, the state is kept in ``run/checkpoint.safetensors`` every
     ``config.checkpoint_every`` updates, and the same call continues from there after any interruption, with
-    the same result bit for bit. ``standardizer`` and ``dt`` are stored with the model. Divergence raises
+    the same result bit for bit. ``heldout (T, N)``, standardised likewise, is what ``config.evaluate_every``
+    measures the free-running model on (a short one bounds what D_stsp can tell). ``standardizer`` and ``dt``
+    are stored with the model; without ``dt``, Lyapunov exponents are per step. Divergence raises
     `TrainingDivergedError`.
     """
     config = TrainConfig() if config is None else config
@@ -75,6 +84,7 @@ def train(
     seen = trials[0].shape[1]
     if seen > config.latent_dim:
         raise ValueError(f"x has {seen} columns, more than latent_dim = {config.latent_dim}")
+    reference = _reference(config, heldout, seen)
     pin_blas()
     keeper = _Keeper(run, trials, standardizer, dt)
     state = keeper.load(config) or TrainState.start(config, seen)
@@ -85,6 +95,8 @@ def train(
         try:
             while state.done < config.updates:
                 state = _advanced(state, batches, _stop(state.done, config), keeper)
+                if _due(state.done, config):
+                    state = state.evaluated(_evaluation(state, reference, dt))
                 if state.done % config.checkpoint_every == 0 or state.done == config.updates:
                     keeper.save(state)
                 report(state.done, config.updates, _figures(state))
@@ -121,6 +133,32 @@ class _Keeper:
     def save(self, state: TrainState) -> None:
         if self._run is not None:
             save_state(self._run, state, self._data, self._standardizer, self._dt)
+
+
+def _reference(config: TrainConfig, heldout: ArrayLike | None, seen: int) -> Floats:
+    if heldout is not None:
+        return as_series(heldout, "heldout", dim=seen)
+    if config.evaluate_every is not None:
+        raise ValueError("heldout must be given where evaluate_every is set")
+    return np.empty((0, seen))
+
+
+def _due(done: int, config: TrainConfig) -> bool:
+    """Whether the model is to be measured after ``done`` updates: every so often, and at the end."""
+    every = config.evaluate_every
+    return every is not None and (done % every == 0 or done == config.updates)
+
+
+def _evaluation(state: TrainState, reference: Floats, dt: float | None) -> Evaluation:
+    config = state.config
+    return free_running_evaluation(
+        state.current,
+        reference,
+        update=state.done,
+        steps=config.evaluate_steps,
+        discard=config.evaluate_discard,
+        dt=1.0 if dt is None else dt,
+    )
 
 
 def _stop(done: int, config: TrainConfig) -> int:

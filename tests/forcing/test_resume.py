@@ -1,0 +1,159 @@
+"""A run that is stopped at any moment and continued gives the same bytes as one that never stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from palrnn.data import Standardizer, lorenz63
+from palrnn.engine.progress import quiet
+from palrnn.forcing import TrainConfig, TrainingDivergedError, train
+from palrnn.model import load_checkpoint
+
+
+@pytest.fixture(scope="module")
+def series():
+    x = lorenz63(3000, seed=1)
+    return Standardizer.fit(x).transform(x)
+
+
+# input noise, clipping and annealing take part, so that each of their states must survive
+CONFIG = TrainConfig(
+    latent_dim=6,
+    gated=2,
+    tau=5,
+    updates=430,
+    batch_size=3,
+    sequence_length=25,
+    input_noise=0.05,
+    gradient_clip=1.0,
+    final_alpha=0.5,
+    checkpoint_every=130,
+)
+
+
+def bytes_of(model):
+    return b"".join(part.tobytes() for part in (model.A, model.W, model.h, model.E))
+
+
+class Stop(Exception):
+    pass
+
+
+def stopping_at(update):
+    def progress(done, total, figures):
+        if done >= update:
+            raise Stop
+
+    return progress
+
+
+@pytest.mark.parametrize("update", [1, 130, 200, 390, 429])
+def test_a_run_stopped_by_an_exception_continues_to_the_same_bytes(series, tmp_path, update):
+    whole = train(series, CONFIG)
+    with pytest.raises(Stop):
+        train(series, CONFIG, run=tmp_path, progress=stopping_at(update))
+    continued = train(series, CONFIG, run=tmp_path)
+    assert bytes_of(continued.model) == bytes_of(whole.model)
+    assert continued.history.loss.tobytes() == whole.history.loss.tobytes()
+    assert continued.history.gradient_norm.tobytes() == whole.history.gradient_norm.tobytes()
+
+
+def test_an_interruption_from_the_keyboard_saves_where_it_is(series, tmp_path):
+    def press(done, total, figures):
+        if done == 200:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(series, CONFIG, run=tmp_path, progress=press)
+    assert load_checkpoint(tmp_path / "checkpoint.safetensors").training["done"] == 200
+    assert bytes_of(train(series, CONFIG, run=tmp_path).model) == bytes_of(train(series, CONFIG).model)
+
+
+def test_results_do_not_depend_on_how_often_checkpoints_are_written(series, tmp_path):
+    often = train(series, CONFIG.changed(checkpoint_every=7), run=tmp_path)
+    assert bytes_of(often.model) == bytes_of(train(series, CONFIG).model)
+
+
+KILLED = """
+import sys, numpy as np
+from palrnn.forcing import TrainConfig, train
+x = np.load(sys.argv[1])
+def progress(done, total, figures):
+    print(done, flush=True)
+config = TrainConfig.from_toml(sys.argv[2])
+train(x, config, run=sys.argv[3], progress=progress)
+"""
+
+
+def test_a_run_killed_without_warning_continues_to_the_same_bytes(series, tmp_path):
+    # kill -9 twice, at moments nobody chose: while the process computes or writes, as it happens
+    config = CONFIG.changed(updates=30_000, checkpoint_every=150)
+    config.to_toml(tmp_path / "config.toml")
+    np.save(tmp_path / "x.npy", series)
+    arguments = [
+        sys.executable,
+        "-c",
+        KILLED,
+        *(str(tmp_path / name) for name in ("x.npy", "config.toml", "run")),
+    ]
+    seen = []
+    for wait in (0.05, 0.13):
+        process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        process.stdout.readline()  # training has begun
+        time.sleep(wait)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        seen.append(load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").training["done"])
+    assert 0 < seen[0] < seen[1] < config.updates
+    continued = train(series, config, run=tmp_path / "run", progress=quiet)
+    assert bytes_of(continued.model) == bytes_of(train(series, config, progress=quiet).model)
+
+
+def test_a_finished_run_is_returned_as_it_is(series, tmp_path):
+    first = train(series, CONFIG, run=tmp_path)
+    before = (tmp_path / "checkpoint.safetensors").read_bytes()
+    again = train(series, CONFIG, run=tmp_path, progress=stopping_at(0))
+    assert bytes_of(again.model) == bytes_of(first.model)
+    assert (tmp_path / "checkpoint.safetensors").read_bytes() == before
+
+
+def test_another_setting_in_the_same_folder_is_refused_by_name(series, tmp_path):
+    train(series, CONFIG, run=tmp_path)
+    with pytest.raises(ValueError, match=r"tau = 5, asked for 6"):
+        train(series, CONFIG.changed(tau=6), run=tmp_path)
+
+
+def test_other_data_in_the_same_folder_are_refused(series, tmp_path):
+    train(series, CONFIG, run=tmp_path)
+    with pytest.raises(ValueError, match="other data"):
+        train(series[1:], CONFIG, run=tmp_path)
+
+
+def test_divergence_leaves_the_last_good_checkpoint(series, tmp_path):
+    config = CONFIG.changed(
+        gradient_clip=None, learning_rate=1e4, final_learning_rate=1e4, tau=100, checkpoint_every=1
+    )
+    with pytest.raises(TrainingDivergedError, match=r"last good checkpoint is .*safetensors") as caught:
+        train(series, config, run=tmp_path)
+    kept = load_checkpoint(tmp_path / "checkpoint.safetensors")
+    # checkpoints after every update: the last holds the update just before the one that failed
+    assert kept.training["done"] == caught.value.update - 1
+    assert bytes_of(kept.model) == bytes_of(caught.value.model)
+
+
+def test_the_checkpoint_is_an_ordinary_model_file(series, tmp_path):
+    scale = Standardizer(np.zeros(3), np.ones(3))
+    result = train(series, CONFIG, run=tmp_path, standardizer=scale, dt=0.01)
+    checkpoint = load_checkpoint(tmp_path / "checkpoint.safetensors")
+    assert bytes_of(checkpoint.model) == bytes_of(result.model)
+    assert checkpoint.dt == 0.01
+    assert checkpoint.standardizer is not None
