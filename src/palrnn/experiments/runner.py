@@ -120,6 +120,7 @@ class _Run:
         self.waiting = [task for task in plan if task not in self.done and task not in self.failed]
         self.flying: dict[str, Task] = {}
         self.deaths: dict[str, int] = {}
+        self.figures: dict[str, float] = {}
 
     def until_done(self, report: Progress) -> Tally:
         while True:
@@ -163,4 +164,7 @@ class _Run:
         if last or self.store.due():
             busy = [self.flying[hash] for hash in self.engine.running() if hash in self.flying]
             self.store.beat(busy, workers=self.engine.workers, engine=self.engine.name)
-        report(len(self.done), len(self.plan), {"failed": len(self.failed)} if self.failed else {})
+            left = self.store.seconds_left(self.plan, self.engine.workers)
+            self.figures = {} if left is None else {"minutes left": left / 60}
+        figures = self.figures | ({"failed": len(self.failed)} if self.failed else {})
+        report(len(self.done) - self.before, len(self.plan) - self.before, figures)

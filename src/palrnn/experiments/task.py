@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import palrnn
+from palrnn.engine.kernel import pin_blas
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def execute(job: Job) -> Outcome:
             )
         module, _, name = job.function.partition(":")
         function = getattr(importlib.import_module(module), name)
-        _one_blas_thread()
+        pin_blas()  # the order of a BLAS sum depends on the number of threads
         result = function(job.identity["settings"], job.inputs)
         data = result if job.suffix == ".safetensors" else json_bytes(job.identity | {"result": result})
         return Outcome(data, None, time.perf_counter() - start, machine(), platform.node())
@@ -146,11 +147,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def _one_blas_thread() -> None:
-    # SciPy brings a BLAS of its own, which Numba uses: it must be loaded before it can be limited
-    import scipy.linalg.cython_blas  # noqa: F401
-    from threadpoolctl import ThreadpoolController
-
-    ThreadpoolController().limit(limits=1, user_api="blas")

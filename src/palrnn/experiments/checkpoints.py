@@ -1,0 +1,182 @@
+"""The trained models of the studies, and how well each reconstructs the attractor.
+
+The gap study needs one model for each process noise, observation noise, forcing interval and seed; the
+evidence study one for each pair of noises at one interval. A model that both need is the same task, so it is
+trained once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from palrnn.engine.progress import quiet
+from palrnn.experiments.presets import DataSettings, Preset, stated
+from palrnn.experiments.series import reference_series, training_series
+from palrnn.experiments.store import Store
+from palrnn.experiments.task import Kind, Task, canonical
+from palrnn.forcing import TrainConfig, train
+from palrnn.invariants import DivergenceError, dstsp, lyapunov_spectrum
+from palrnn.model import Checkpoint, load_checkpoint, save_checkpoint
+from palrnn.model.trajectory import DivergenceWarning
+
+CHECKPOINT = Kind("checkpoint", "palrnn.experiments.checkpoints:trained", ".safetensors")
+INVARIANTS = Kind("invariants", "palrnn.experiments.checkpoints:measured_invariants")
+
+
+class Regime(NamedTuple):
+    """What distinguishes one trained model from the others."""
+
+    process_std: float
+    observation_std: float
+    tau: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The name of the model in the zoo."""
+        return f"p{self.process_std:g}-o{self.observation_std:g}-t{self.tau}-s{self.seed}"
+
+
+def gap_regimes(preset: Preset) -> list[Regime]:
+    """The models of the gap study."""
+    gap = preset.gap
+    return [
+        Regime(process, observation, tau, seed)
+        for process in gap.process_std
+        for observation in gap.observation_std
+        for tau in gap.tau
+        for seed in range(gap.seeds)
+    ]
+
+
+def evidence_regimes(preset: Preset) -> list[Regime]:
+    """The models of the evidence study."""
+    evidence = preset.evidence
+    return [
+        Regime(process, observation, evidence.tau, evidence.seed)
+        for process in evidence.process_std
+        for observation in evidence.observation_std
+    ]
+
+
+def regimes(preset: Preset) -> list[Regime]:
+    """All models, each once: those of the evidence study, then the rest of its tau, then others by seed."""
+    first, tau = evidence_regimes(preset), preset.evidence.tau
+    rest = sorted(gap_regimes(preset), key=lambda regime: (regime.tau != tau, regime.seed))
+    return list(dict.fromkeys([*first, *rest]))
+
+
+def checkpoint_task(preset: Preset, regime: Regime) -> Task:
+    """The training of one model."""
+    training = stated(preset.training) | {"tau": regime.tau, "seed": regime.seed}
+    levels = {"process_std": regime.process_std, "observation_std": regime.observation_std}
+    return Task(CHECKPOINT, {"data": stated(preset.data), "training": training} | levels, label=regime.name)
+
+
+def invariants_task(preset: Preset, model: Task) -> Task:
+    """The attractor and the largest Lyapunov exponent of one model, whatever task it comes from."""
+    how = preset.invariants
+    settings = {"steps": how.steps, "discard": how.discard, "bins": how.bins, "smoothing": how.smoothing}
+    return Task(INVARIANTS, settings | {"dt": preset.data.dt}, {"model": model}, label=model.label)
+
+
+def checkpoint_tasks(preset: Preset) -> list[Task]:
+    """The training of all models, in order of need."""
+    return [checkpoint_task(preset, regime) for regime in regimes(preset)]
+
+
+def trained(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
+    """Train one model; the result is a checkpoint without the optimiser's state, with a first observation."""
+    data, config = DataSettings(**settings["data"]), TrainConfig(**settings["training"])
+    series = training_series(data, settings["process_std"], settings["observation_std"])
+    result = train(series.train, config, progress=quiet)
+    notes = settings | {"recent_loss": result.history.recent_loss()}
+    return checkpoint_bytes(
+        Checkpoint(result.model, series.standardizer, data.dt, notes, {"x1": series.test[0]})
+    )
+
+
+def measured_invariants(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
+    """Measure the hard-gated free-running model against the deterministic system, in raw coordinates.
+
+    A model that diverges keeps the D_stsp of what it did before, and has no exponent.
+    """
+    checkpoint = checkpoint_of(inputs["model"])
+    model, x1 = checkpoint.drift, checkpoint.arrays["x1"]
+    steps, discard, dt = settings["steps"] - settings["discard"], settings["discard"], settings["dt"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DivergenceWarning)  # diverged_at is in the result
+        states = model.rollout(x1, steps, discard)
+    measured: dict[str, Any] = {
+        "dstsp": math.inf,
+        "outside": 1.0,
+        "lyapunov": math.nan,
+        "lyapunov_stderr": math.nan,
+        "diverged_at": states.diverged_at,
+    }
+    if len(states):
+        assert checkpoint.standardizer is not None
+        generated = checkpoint.standardizer.inverse(np.asarray(states)[:, : model.observed_dim])
+        reference = reference_series(steps, discard, dt)
+        divergence = dstsp(generated, reference, bins=settings["bins"], smoothing=settings["smoothing"])
+        measured |= {"dstsp": divergence.value, "outside": divergence.outside}
+    if states.diverged_at is None:
+        try:
+            spectrum = lyapunov_spectrum(model, x1, steps=steps, discard=discard, dt=dt, k=1)
+        except DivergenceError as error:
+            return measured | {"diverged_at": error.step}
+        measured |= {"lyapunov": spectrum.largest, "lyapunov_stderr": float(spectrum.stderr[0])}
+    return measured
+
+
+def checkpoint_rows(preset: Preset, store: Store) -> list[dict[str, Any]]:
+    """One row per trained model: its regime, its loss and its invariants as far as they are there."""
+    rows = []
+    for regime in regimes(preset):
+        task = checkpoint_task(preset, regime)
+        if not store.has(task):
+            continue
+        invariants = invariants_task(preset, task)
+        measured = store.result(invariants) if store.has(invariants) else {}
+        loss = load_checkpoint(store.path(task)).training["recent_loss"]
+        shown = ("dstsp", "outside", "lyapunov", "lyapunov_stderr", "diverged_at")
+        rows.append(regime._asdict() | {"loss": loss} | {name: measured.get(name) for name in shown})
+    return rows
+
+
+def checkpoint_bytes(checkpoint: Checkpoint) -> bytes:
+    """The bytes of a checkpoint file, the same for the same checkpoint."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "checkpoint.safetensors"
+        save_checkpoint(
+            path,
+            checkpoint.model,
+            standardizer=checkpoint.standardizer,
+            dt=checkpoint.dt,
+            training=checkpoint.training,
+            arrays=checkpoint.arrays,
+        )
+        return _in_one_spelling(path.read_bytes())
+
+
+def checkpoint_of(data: bytes) -> Checkpoint:
+    """The checkpoint in the bytes of a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "checkpoint.safetensors"
+        path.write_bytes(data)
+        return load_checkpoint(path)
+
+
+def _in_one_spelling(data: bytes) -> bytes:
+    """Sort the header of a safetensors file (length, JSON, arrays), whose order is left to chance."""
+    size = int.from_bytes(data[:8], "little")
+    header = canonical(json.loads(data[8 : 8 + size])).encode()
+    header += b" " * (-len(header) % 8)  # the arrays stay aligned
+    return len(header).to_bytes(8, "little") + header + data[8 + size :]
