@@ -7,8 +7,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib
+from cycler import cycler
 from matplotlib.figure import Figure
 
 from palrnn.engine.files import write_bytes
@@ -19,7 +21,7 @@ BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK = PALETTE
 #: For ordered values (noise levels): monotone in lightness, so it also survives greyscale printing.
 SEQUENTIAL = "viridis"
 
-_RULES = {
+_RULES: dict[Any, Any] = {
     "figure.dpi": 110,
     "savefig.dpi": 200,
     "font.size": 9,
@@ -27,7 +29,7 @@ _RULES = {
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": matplotlib.cycler(color=PALETTE),
+    "axes.prop_cycle": cycler(color=PALETTE),
     "legend.frameon": False,
     "lines.linewidth": 1.2,
     "svg.hashsalt": "palrnn",
@@ -44,7 +46,7 @@ def styled() -> Iterator[None]:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write ``figure`` as its suffix says (.png, .svg, .pdf), atomically, the same bytes for the same figure."""
+    """Write ``figure`` as its suffix says (.png, .svg, .pdf), atomically, the same bytes every time."""
     kind = Path(path).suffix.lstrip(".").lower()
     if kind not in ("png", "svg", "pdf"):
         raise ValueError(f"path must end in .png, .svg or .pdf, got {path}")

@@ -1,0 +1,206 @@
+"""What a report page is made of: plain text and numbers in small frozen parts, turned into HTML by `page`.
+
+No part holds markup. Everything that came from outside (file names, column names, settings) can therefore be
+put in as it is: `palrnn.report.page.rendered` escapes all of it, in one place.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+@dataclass(frozen=True)
+class Card:
+    """A headline number: what it is called, its value with unit or error, and a sentence on what it means."""
+
+    label: str
+    value: str
+    sentence: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Cards:
+    """Headline numbers in a row; ``heading`` names the run they belong to where there are several."""
+
+    cards: tuple[Card, ...]
+    heading: str = ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """A paragraph set apart: something to keep in mind when reading the numbers."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that the page carries inside itself."""
+
+    name: str
+    content: str
+    kind: str = "text/csv"
+
+    @property
+    def uri(self) -> str:
+        """The content as a ``data:`` address."""
+        return f"data:{self.kind};charset=utf-8;base64,{base64.b64encode(self.content.encode()).decode()}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a header; the first cell of a row is its heading, the others are numbers or short words."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    downloads: tuple[Download, ...] = ()
+
+
+@dataclass(frozen=True)
+class View:
+    """A way to look at a 3-D figure: turnable, or as its shadow on a plane such as ``("x", "z")``."""
+
+    name: str
+    plane: tuple[str, str] | None = None
+    layout: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice of what a figure shows: one truth value for each of its traces."""
+
+    name: str
+    visible: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A Plotly figure as plain dictionaries, with the words that stand for it.
+
+    ``summary`` says in a sentence or two what the figure shows; it is printed below it and read out instead.
+    With ``views`` or ``choices`` the figure gets a control to choose among them, the first at the start.
+    Colours are ``@blue`` to ``@ink`` (see ``page.js``), so that they follow the theme.
+    """
+
+    key: str
+    title: str
+    summary: str
+    traces: tuple[Mapping[str, Any], ...]
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    height: int = 380
+    views: tuple[View, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    downloads: tuple[Download, ...] = ()
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Small tables that share a row where there is room."""
+
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """Blocks next to each other, one column per run."""
+
+    columns: tuple[tuple[str, tuple[Block, ...]], ...]
+
+
+Block: TypeAlias = Cards | Text | Note | Table | Figure | Grid | Side
+
+
+@dataclass(frozen=True)
+class Section:
+    """A headed part of the page."""
+
+    key: str
+    title: str
+    lead: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report."""
+
+    title: str
+    subtitle: str
+    sections: tuple[Section, ...]
+    downloads: tuple[Download, ...] = ()
+
+
+def packed(values: ArrayLike, dtype: str = "f4") -> dict[str, str]:
+    """Return an array as Plotly's typed-array specification: 5.3 characters per number, not about ten."""
+    array = np.ascontiguousarray(np.ravel(values), dtype=np.dtype(dtype).newbyteorder("<"))
+    return {"dtype": dtype, "bdata": base64.b64encode(array.tobytes()).decode()}
+
+
+def csv_download(name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Download:
+    """Return a CSV file with a header line; floats keep six significant digits, missing values are empty."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return Download(name, buffer.getvalue())
+
+
+def json_download(name: str, value: Any) -> Download:
+    """Return a JSON file; NaN and infinity become null."""
+    return Download(name, json.dumps(jsonable(value), indent=1, allow_nan=False) + "\n", "application/json")
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number as people read it: significant digits, a real minus sign, a dash for missing."""
+    if value is None or not np.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    if 1e-3 <= abs(value) < 1e5:
+        # the # keeps trailing zeros: 0.70 says more than 0.7
+        text = f"{value:.0f}" if abs(value) >= 10**digits else f"{value:#.{digits}g}".rstrip(".")
+    else:
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        text = f"{mantissa}×10{str(int(exponent)).translate(_RAISED)}"
+    return text.replace("-", "−")
+
+
+def jsonable(value: Any) -> Any:
+    """Return ``value`` in JSON's types: arrays as lists, NaN and infinity as None."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray):
+        return jsonable(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [jsonable(part) for part in value]
+    if isinstance(value, np.generic):
+        return jsonable(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.6g}" if np.isfinite(value) else ""
+    return value

@@ -1,0 +1,158 @@
+"use strict";
+(() => {
+  // Okabe and Ito's colours by name; on dark paper blue is lifted and black becomes the colour of the text.
+  const colours = {
+    light: { blue: "#0072B2", vermilion: "#D55E00", green: "#009E73", purple: "#CC79A7", orange: "#E69F00",
+             sky: "#56B4E9", ink: "#1c1f23", soft: "#5b6169", faint: "#a9aeb5", grid: "#e9e7e2", card: "#ffffff" },
+    dark: { blue: "#4AA8E0", vermilion: "#F0803C", green: "#2BBF95", purple: "#DB94BC", orange: "#F0B432",
+            sky: "#8FD0F5", ink: "#e8e6e1", soft: "#a3a9b1", faint: "#656c75", grid: "#2c3138", card: "#1b1f24" },
+  };
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  const chooser = document.getElementById("theme");
+  const config = { responsive: true, displaylogo: false,
+                   // on a narrow or a touch screen the buttons would cover the legend
+                   displayModeBar: window.matchMedia("(hover: hover) and (min-width: 48rem)").matches ? "hover" : false,
+                   // nothing of a page leaves the page: no button that sends data anywhere
+                   showSendToCloud: false, modeBarButtonsToRemove: ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"] };
+  const plots = new Map();
+  let printing = false;
+
+  function theme() {
+    if (printing) return "light";
+    if (chooser.value !== "auto") return chooser.value;
+    return system.matches ? "dark" : "light";
+  }
+
+  // "@blue" and the like stand for the theme's colours, wherever a colour may stand
+  function coloured(value) {
+    if (typeof value === "string") {
+      return value.startsWith("@") ? colours[theme()][value.slice(1)] ?? value : value;
+    }
+    if (Array.isArray(value)) return value.map(coloured);
+    if (value && typeof value === "object" && !ArrayBuffer.isView(value)) {
+      return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, coloured(part)]));
+    }
+    return value;
+  }
+
+  function axis(given) {
+    return { gridcolor: "@grid", zerolinecolor: "@grid", linecolor: "@faint", tickcolor: "@faint",
+             tickfont: { color: "@soft", size: 11 }, automargin: true, ...given };
+  }
+
+  function layoutOf(plot, view) {
+    const given = { ...plot.layout, ...(view ? view.layout : {}) };
+    const layout = {
+      paper_bgcolor: "@card", plot_bgcolor: "@card", margin: { l: 54, r: 16, t: 12, b: 44 }, uirevision: "kept",
+      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: "@ink" },
+      hoverlabel: { bgcolor: "@card", bordercolor: "@faint", font: { color: "@ink" } },
+      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { color: "@soft", size: 11 }, itemsizing: "constant" },
+      ...given,
+    };
+    for (const key of Object.keys(given)) {
+      if (/^[xy]axis\d*$/.test(key)) layout[key] = axis(given[key]);
+      if (/^scene\d*$/.test(key)) {
+        const scene = { ...given[key] };
+        for (const name of ["xaxis", "yaxis", "zaxis"]) {
+          scene[name] = { showbackground: false, showspikes: false, ...axis(given[key][name]) };
+          delete scene[name].automargin;
+        }
+        layout[key] = scene;
+      }
+    }
+    if (view && view.plane) delete layout.scene;
+    return coloured(layout);
+  }
+
+  function tracesOf(plot, view) {
+    const visible = plot.choices[plot.choice];
+    return plot.traces.map((trace, i) => {
+      const shown = { ...coloured(trace) };
+      if (visible) shown.visible = visible[i];
+      if (view && view.plane) {
+        const [x, y] = view.plane;
+        Object.assign(shown, { type: "scatter", x: trace[x], y: trace[y] });
+        delete shown.z;
+      }
+      return shown;
+    });
+  }
+
+  function draw(plot) {
+    const view = plot.views[plot.view];
+    return Plotly.react(plot.node, tracesOf(plot, view), layoutOf(plot, view), config)
+      .then(() => { plot.node.dataset.drawn = theme(); });
+  }
+
+  function drawAll() {
+    return Promise.all([...plots.values()].map(draw));
+  }
+
+  function webgl() {
+    try {
+      return Boolean(document.createElement("canvas").getContext("webgl"));
+    } catch {
+      return false;
+    }
+  }
+
+  function turn(plot, way) {
+    const eye = plot.node._fullLayout.scene.camera.eye;
+    const radius = Math.hypot(eye.x, eye.y, eye.z);
+    let around = Math.atan2(eye.y, eye.x), above = Math.asin(eye.z / radius);
+    if (way === "left") around -= Math.PI / 12;
+    if (way === "right") around += Math.PI / 12;
+    if (way === "up") above = Math.min(above + Math.PI / 12, 1.5);
+    if (way === "down") above = Math.max(above - Math.PI / 12, -1.5);
+    const flat = radius * Math.cos(above);
+    const turned = { x: flat * Math.cos(around), y: flat * Math.sin(around), z: radius * Math.sin(above) };
+    return Plotly.relayout(plot.node, { "scene.camera.eye": turned });
+  }
+
+  const deep = webgl();
+  for (const source of document.querySelectorAll("script[data-plot]")) {
+    const key = source.dataset.plot;
+    const plot = { ...JSON.parse(source.textContent), node: document.getElementById(key), view: 0, choice: 0 };
+    // without WebGL a 3-D figure starts as its shadow on a plane
+    if (!deep) plot.view = Math.max(0, plot.views.findIndex((view) => view.plane));
+    plots.set(key, plot);
+  }
+  for (const select of document.querySelectorAll("select[data-view]")) {
+    const plot = plots.get(select.dataset.view);
+    const turns = select.parentElement.querySelector(".turns");
+    const show = () => {
+      plot.view = Number(select.value);
+      if (turns) turns.hidden = Boolean(plot.views[plot.view].plane);
+    };
+    for (const option of select.options) option.disabled = !deep && !plot.views[Number(option.value)].plane;
+    select.value = String(plot.view);
+    show();
+    select.addEventListener("change", () => { show(); draw(plot); });
+  }
+  for (const select of document.querySelectorAll("select[data-choice]")) {
+    const plot = plots.get(select.dataset.choice);
+    select.value = "0";
+    select.addEventListener("change", () => { plot.choice = Number(select.value); draw(plot); });
+  }
+  for (const button of document.querySelectorAll("button[data-turn]")) {
+    button.addEventListener("click", () => turn(plots.get(button.dataset.figure), button.dataset.turn));
+  }
+
+  function applyTheme() {
+    if (chooser.value === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = chooser.value;
+    return drawAll();
+  }
+  // a private window may refuse storage; the choice is then forgotten with the page
+  try { chooser.value = localStorage.getItem("palrnn-theme") ?? "auto"; } catch { chooser.value = "auto"; }
+  if (!chooser.value) chooser.value = "auto";
+  chooser.addEventListener("change", () => {
+    try { localStorage.setItem("palrnn-theme", chooser.value); } catch { /* forgotten with the page */ }
+    applyTheme();
+  });
+  system.addEventListener("change", drawAll);
+  window.addEventListener("beforeprint", () => { printing = true; drawAll(); });
+  window.addEventListener("afterprint", () => { printing = false; drawAll(); });
+  document.getElementById("print").addEventListener("click", () => window.print());
+  applyTheme().then(() => { document.documentElement.dataset.ready = "yes"; });
+})();

@@ -1,0 +1,99 @@
+"""Time series: the held-out data, the forced prediction and the free-running one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from palrnn.report.blocks import Download, Figure, Section, csv_download, packed
+from palrnn.report.findings import Forecast, Run
+from palrnn.report.sections.drawing import axis, line, per_run
+
+_ROWS = 4
+
+
+def section(runs: Sequence[Run]) -> Section | None:
+    """Return the section with one figure per run that has a forecast."""
+    having = [run for run in runs if run.forecast is not None]
+    if not having:
+        return None
+    return Section(
+        "series",
+        "Forced and free-running",
+        "Under forcing the model is set back to the data every few steps, as in training. Left alone it "
+        "must part from "
+        "the data, because the system is chaotic; what should remain is the way it moves.",
+        per_run(having, lambda run, key: [series(run, f"{key}-series")]),
+    )
+
+
+def series(run: Run, key: str) -> Figure:
+    """Return the first coordinates of the forecast, one above the other."""
+    forecast = run.forecast
+    assert forecast is not None
+    shown = min(_ROWS, forecast.truth.shape[1])
+    step = run.dt or 1.0
+    times = packed(np.arange(len(forecast.truth)) * step)
+    traces: list[dict[str, Any]] = []
+    layout: dict[str, Any] = {"legend": {"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom"}}
+    gap = 0.06 if shown > 1 else 0.0
+    height = (1 - gap * (shown - 1)) / shown
+    for i in range(shown):
+        place = {"xaxis": "x", "yaxis": "y" if i == 0 else f"y{i + 1}", "showlegend": i == 0}
+        lines = (
+            ("data", forecast.truth, "@ink", 1.2),
+            ("forced", forecast.forced, "@blue", 1.6),
+            ("free-running", forecast.free, "@vermilion", 1.6),
+        )
+        for name, values, colour, width in lines:
+            traces.append(
+                line(times, packed(values[:, i]), name, colour, width=width, legendgroup=name, **place)
+            )
+        top = 1 - i * (height + gap)
+        layout[f"yaxis{'' if i == 0 else i + 1}"] = axis(run.columns[i], domain=[max(0.0, top - height), top])
+    layout["xaxis"] = axis("time" if run.dt else "step", anchor="y" if shown == 1 else f"y{shown}")
+    return Figure(
+        key,
+        f"{len(forecast.truth)} held-out steps",
+        _summary(run, forecast),
+        tuple(traces),
+        layout,
+        height=170 * shown + 90,
+        downloads=(_csv(run, forecast),),
+    )
+
+
+def departure(forecast: Forecast) -> int | None:
+    """Return the first step at which the free-running path is one standard deviation away from the data."""
+    spread = forecast.truth.std(axis=0)
+    distance = np.sqrt(
+        np.mean(((forecast.free - forecast.truth) / np.where(spread > 0, spread, 1.0)) ** 2, axis=1)
+    )
+    away = np.flatnonzero(~(distance < 1.0))
+    return int(away[0]) if away.size else None
+
+
+def _summary(run: Run, forecast: Forecast) -> str:
+    error = np.sqrt(
+        np.nanmean((forecast.forced - forecast.truth) ** 2, axis=0) / np.var(forecast.truth, axis=0)
+    ).mean()
+    left = departure(forecast)
+    unit = f" ({left * run.dt:.3g} time units)" if left is not None and run.dt else ""
+    words = (
+        "never parts from the data on this stretch"
+        if left is None
+        else f"parts from the data after {left} steps{unit}"
+    )
+    return (
+        f"The forced prediction, set back every {forecast.tau} steps, is off by {error:.2g} standard "
+        "deviations in the mean; "
+        f"the free-running one {words}."
+    )
+
+
+def _csv(run: Run, forecast: Forecast) -> Download:
+    header = ["step", *(f"{column} {kind}" for kind in ("data", "forced", "free") for column in run.columns)]
+    rows = np.hstack([forecast.truth, forecast.forced, forecast.free]).tolist()
+    return csv_download("forecast.csv", header, [(i, *row) for i, row in enumerate(rows)])

@@ -1,0 +1,156 @@
+"""Symbols: the linear regions the model passes through, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from palrnn.engine.checks import Floats
+from palrnn.report.blocks import Figure, Section, csv_download, number
+from palrnn.report.findings import Run, Symbols
+from palrnn.report.sections.drawing import colour, line, per_run, percent
+
+_COLOURED = 6
+_WEAKEST = 0.02
+
+
+def section(runs: Sequence[Run]) -> Section | None:
+    """Return the section with one transition graph per run that has gates."""
+    having = [run for run in runs if run.invariants is not None and run.invariants.symbols is not None]
+    if not having:
+        return None
+    return Section(
+        "symbols",
+        "Switching codes",
+        "Each setting of the gates is a linear system; the model is chaotic only through switching between "
+        "them. "
+        "The order of the codes is a symbolic description of the attractor.",
+        per_run(having, lambda run, key: [graph(run, f"{key}-symbols")]),
+    )
+
+
+def graph(run: Run, key: str) -> Figure:
+    """Return the codes as discs where the model is while in them, and their transitions as arrows."""
+    found = run.invariants.symbols if run.invariants else None
+    assert found is not None
+    places = layout_of(found)
+    shown = [edge for edge in found.transitions if edge[2] >= _WEAKEST and edge[0] != edge[1]]
+    paths = [_bent(places[start], places[end]) for start, end, _ in shown]
+    traces = [_edge(path, probability) for path, (_, _, probability) in zip(paths, shown, strict=True)]
+    if shown:
+        traces.append(_heads(paths, [probability for _, _, probability in shown]))
+    sizes = [10 + 46 * share**0.5 for share in found.occupancy]
+    shades = [colour(i) if i < _COLOURED else "@soft" for i in range(len(found.codes))]
+    traces.append(
+        {
+            "type": "scatter",
+            "mode": "markers+text",
+            "x": places[:, 0].tolist(),
+            "y": places[:, 1].tolist(),
+            "text": [code if i < _COLOURED else "" for i, code in enumerate(found.codes)],
+            "textposition": "top center",
+            "textfont": {"size": 10, "color": "@ink"},
+            "customdata": [
+                f"{code}, {percent(share)} of the time"
+                for code, share in zip(found.codes, found.occupancy, strict=True)
+            ],
+            "hovertemplate": "%{customdata}<extra></extra>",
+            "marker": {
+                "size": sizes,
+                "color": shades,
+                "opacity": 0.92,
+                "line": {"color": "@card", "width": 1.5},
+            },
+            "showlegend": False,
+        }
+    )
+    hidden = {"visible": False}
+    rows = [(found.codes[i], found.codes[j], p) for i, j, p in found.transitions]
+    return Figure(
+        key,
+        "Transitions between codes",
+        _summary(found),
+        tuple(traces),
+        {
+            "xaxis": hidden | {"range": _range(places[:, 0])},
+            "yaxis": hidden | {"range": _range(places[:, 1])},
+            "showlegend": False,
+            "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+        },
+        height=460,
+        downloads=(
+            csv_download("codes.csv", ("code", "share"), zip(found.codes, found.occupancy, strict=True)),
+            csv_download("transitions.csv", ("from", "to", "probability"), rows),
+        ),
+    )
+
+
+def layout_of(found: Symbols) -> Floats:
+    """Return a place in the plane for each code: its mean observation along the two widest directions.
+
+    Codes of a single coordinate, or all in one place, go on a circle instead.
+    """
+    places = np.array(found.places, dtype=np.float64).reshape(len(found.codes), -1)
+    centred = places - places.mean(axis=0)
+    scale = centred.std(axis=0)
+    if places.shape[1] < 2 or len(places) < 3 or not (scale > 0).any():
+        angle = 2 * np.pi * np.arange(len(places)) / max(1, len(places))
+        return np.column_stack([np.cos(angle), np.sin(angle)])
+    scaled = centred / np.where(scale > 0, scale, 1.0)
+    directions = np.linalg.svd(scaled, full_matrices=False)[2][:2]
+    plane: Floats = scaled @ directions.T
+    return plane
+
+
+def _bent(start: Floats, end: Floats) -> Floats:
+    """A bent line ``(24, 2)`` from one code to another, so that there and back do not lie on each other."""
+    along = end - start
+    aside = np.array([-along[1], along[0]]) * 0.14
+    s = np.linspace(0.0, 1.0, 24)[:, None]
+    bent: Floats = (1 - s) ** 2 * start + 2 * s * (1 - s) * (start + along / 2 + aside) + s**2 * end
+    return bent
+
+
+def _edge(path: Floats, probability: float) -> dict[str, Any]:
+    x, y = path.round(5).T.tolist()
+    return line(x, y, "", "@faint", width=0.6 + 3 * probability, hoverinfo="skip", showlegend=False)
+
+
+def _heads(paths: list[Floats], probabilities: list[float]) -> dict[str, Any]:
+    """All arrow heads as one trace: each follows a point of no size, from which it takes its direction."""
+    points = np.concatenate([path[[13, 15]] for path in paths])
+    sizes = [size for probability in probabilities for size in (0, 7 + round(6 * probability))]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": points[:, 0].round(5).tolist(),
+        "y": points[:, 1].round(5).tolist(),
+        "marker": {"symbol": "arrow", "angleref": "previous", "size": sizes, "color": "@soft"},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def _range(values: Floats) -> list[float]:
+    low, high = float(values.min()), float(values.max())
+    margin = 0.18 * (high - low) or 1.0
+    return [low - margin, high + margin]
+
+
+def _summary(found: Symbols) -> str:
+    strongest = max(found.transitions, key=lambda edge: edge[2], default=None)
+    follows = ""
+    if strongest is not None:
+        i, j, p = strongest
+        way = f"from {found.codes[i]} to {found.codes[j]}"
+        follows = f" The surest transition leads {way} ({percent(p)} of departures)."
+    listed = f", the {len(found.codes)} most visited are shown" if len(found.codes) < found.distinct else ""
+    return (
+        f"The model uses {found.distinct} codes{listed}; the most visited is {found.codes[0]} "
+        f"({percent(found.occupancy[0])} of the time). Entropy of the occupancy: {number(found.entropy)} "
+        f"bits.{follows} "
+        "Discs lie where the model is while in a code, as large as it is frequent; arrows are as thick as "
+        "the transition is likely."
+    )

@@ -1,0 +1,243 @@
+"""The page as a structure: everything escaped, labelled, linked and self-contained."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+from example_runs import example_run
+
+from palrnn.report import style
+from palrnn.report.document import report_page, write_report
+from palrnn.report.findings import Run
+from palrnn.report.page import rendered
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;<b>"
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Reader(HTMLParser):
+    """Collects elements with their attributes, the text outside scripts, and tags left open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.scripts: list[tuple[dict[str, str], str]] = []
+        self.text, self.stack = "", list[str]()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack, f"</{tag}> closes nothing"
+        assert self.stack[-1] == tag, f"</{tag}> closes <{self.stack[-1]}>"
+        self.stack.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self.stack and self.stack[-1] == "script":
+            self.scripts.append((self.elements[-1][1], data))
+        else:
+            self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def read(runs: list[Run]) -> Reader:
+    reader = Reader()
+    reader.feed(rendered(report_page(runs)))
+    reader.close()
+    return reader
+
+
+def plots(reader: Reader) -> dict[str, dict[str, Any]]:
+    return {
+        attributes["data-plot"]: json.loads(text)
+        for attributes, text in reader.scripts
+        if "data-plot" in attributes
+    }
+
+
+@pytest.fixture(scope="module")
+def page() -> Reader:
+    return read([example_run()])
+
+
+def test_every_element_is_closed_and_every_id_is_unique(page: Reader) -> None:
+    assert page.stack == []
+    ids = Counter(attributes["id"] for _, attributes in page.elements if "id" in attributes)
+    assert [key for key, count in ids.items() if count > 1] == []
+
+
+def test_every_section_of_the_issue_is_there(page: Reader) -> None:
+    keys = {attributes["id"] for attributes in page.all("section")}
+    wanted = "glance done attractor series training invariants symbols geometry filter evidence"
+    assert keys == set(wanted.split())
+    linked = {attributes["href"][1:] for attributes in page.all("a") if attributes["href"].startswith("#")}
+    assert keys < linked
+
+
+def test_every_figure_has_words_and_data(page: Reader) -> None:
+    ids = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
+    drawn = [attributes for attributes in page.all("div") if attributes.get("class") == "plot"]
+    assert len(drawn) == len(page.all("figure")) == len(plots(page)) >= 10
+    for attributes in drawn:
+        assert attributes["role"] == "img"
+        assert attributes["aria-label"]
+        assert attributes["aria-describedby"] in ids
+        assert attributes["id"] in plots(page)
+    captions = rendered(report_page([example_run()])).split("<figcaption")[1:]
+    # a summary that says something is at least a short sentence
+    assert all(len(re.sub(r"<[^>]*>", "", caption.split("</figcaption>")[0])) > 40 for caption in captions)
+
+
+def test_every_control_has_a_label(page: Reader) -> None:
+    labelled = {attributes["for"] for attributes in page.all("label")}
+    assert {attributes["id"] for attributes in page.all("select")} <= labelled
+    assert all(attributes["type"] == "button" for attributes in page.all("button"))
+    assert page.all("html")[0]["lang"] == "en"
+
+
+def test_the_page_asks_nothing_of_a_network(page: Reader) -> None:
+    for _, attributes in page.elements:
+        for name in ("src", "href", "action", "poster", "srcset"):
+            assert not re.match(r"(https?:)?//", attributes.get(name, "")), attributes
+    policy = next(a["content"] for a in page.all("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in policy
+    assert "script-src" in policy
+    assert "unsafe-inline" not in policy.split("script-src")[1]
+    css = (Path(style.__file__).parent / "page.css").read_text()
+    assert "url(" not in css
+    assert "@import" not in css
+
+
+def test_downloads_carry_their_content(page: Reader) -> None:
+    files = [attributes for attributes in page.all("a") if "download" in attributes]
+    names = {attributes["download"] for attributes in files}
+    assert {
+        "report.json",
+        "generated.csv",
+        "forecast.csv",
+        "loss.csv",
+        "invariants.csv",
+        "lyapunov.csv",
+    } <= names
+    assert {
+        "codes.csv",
+        "transitions.csv",
+        "eigenvalues.csv",
+        "overlap.csv",
+        "filter.csv",
+        "tuning.csv",
+    } <= names
+    assert all(attributes["href"].startswith("data:") for attributes in files)
+
+
+def hostile_run() -> Run:
+    run = example_run(HOSTILE, columns=(HOSTILE, "{x}%{y}", "$z$"))
+    assert run.tuning is not None
+    assert run.invariants is not None
+    facts = {HOSTILE: {HOSTILE: HOSTILE, "list": [HOSTILE, 1.5, None, True]}}
+    stages = [stage.changed(name=HOSTILE) for stage in run.tuning.stages]
+    return dataclasses.replace(
+        run,
+        facts=facts,
+        tuning=run.tuning.changed(stages=stages),
+        invariants=run.invariants.changed(reference_source=HOSTILE),
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_hostile_names_stay_text(count: int) -> None:
+    plain, hostile = read([example_run()] * count), read([hostile_run()] * count)
+    assert hostile.stack == []
+    assert "alert(1)" in hostile.text
+    # no element and no event handler more than with harmless names
+    kinds = Counter(tag for tag, _ in hostile.elements)
+    assert kinds["script"] == Counter(tag for tag, _ in plain.elements)["script"]
+    assert kinds["img"] == 0
+    assert not [name for _, attributes in hostile.elements for name in attributes if name.startswith("on")]
+    # inside figures Plotly would read markup: there it is escaped too
+    for content in plots(hostile).values():
+        assert "<img" not in json.dumps(content)
+        assert "<script" not in json.dumps(content)
+
+
+def test_figures_are_valid_plotly(page: Reader) -> None:
+    names = set(re.findall(r"(\w+): \"#", (Path(style.__file__).parent / "page.js").read_text()))
+
+    def resolved(value: Any) -> Any:
+        if isinstance(value, str) and value.startswith("@"):
+            assert value[1:] in names, f"{value} is no colour of page.js"
+            return "#000000"
+        if isinstance(value, list):
+            return [resolved(part) for part in value]
+        if isinstance(value, dict):
+            return {key: resolved(part) for key, part in value.items()}
+        return value
+
+    for content in plots(page).values():
+        # Plotly's own schema refuses unknown or malformed attributes
+        go.Figure(data=resolved(content["traces"]), layout=resolved(content["layout"]))
+        for view in content["views"]:
+            go.Figure(layout=resolved(view["layout"]))
+        assert all(len(choice) == len(content["traces"]) for choice in content["choices"])
+
+
+def test_light_colours_are_the_palette_of_all_figures() -> None:
+    script = (Path(style.__file__).parent / "page.js").read_text()
+    light = re.search(r"light: \{(.*?)\}", script, re.DOTALL)
+    assert light is not None
+    for name in ("BLUE", "VERMILION", "GREEN", "PURPLE", "ORANGE", "SKY"):
+        assert f'{name.lower()}: "{getattr(style, name)}"' in light[1]
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_fewer_coordinates_give_a_plane_or_a_delay_plot(dim: int) -> None:
+    content = plots(read([example_run(dim=dim)]))["run0-attractor"]
+    kind = "scatter3d" if dim == 3 else "scatter"
+    assert {trace["type"] for trace in content["traces"]} == {kind}
+    assert len(content["views"]) == (4 if dim == 3 else 0)
+    if dim == 1:
+        assert content["layout"]["yaxis"]["title"]["text"].endswith("steps later")
+
+
+def test_a_run_without_results_still_makes_a_page() -> None:
+    bare = dataclasses.replace(
+        example_run(), forecast=None, loss=[], invariants=None, filtering=None, geometry=None, tuning=None
+    )
+    keys = [attributes["id"] for attributes in read([bare]).all("section")]
+    assert keys == ["done", "attractor"]
+
+
+def test_a_model_that_diverged_at_once_makes_a_page() -> None:
+    run = example_run()
+    assert run.invariants is not None
+    lost = dataclasses.replace(
+        run,
+        generated=run.generated[:0],
+        codes=run.codes[:0],
+        invariants=run.invariants.changed(
+            diverged_at=3, dstsp=None, exponents=(), exponents_stderr=(), symbols=None
+        ),
+    )
+    assert "diverged after 3 steps" in read([lost]).text
+
+
+def test_six_runs_side_by_side_stay_below_eight_megabytes(tmp_path: Path) -> None:
+    write_report([example_run(f"run {i}", seed=i) for i in range(6)], tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size < 8e6
+
+
+def test_no_runs_is_an_error() -> None:
+    with pytest.raises(ValueError, match="at least one run"):
+        report_page([])

@@ -1,0 +1,114 @@
+"""The page in a real browser: nothing complains, every figure is drawn, controls work, also by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chromium import EXECUTABLE, Chromium
+from example_runs import example_run
+
+from palrnn.report.document import write_report
+
+pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no chromium or google-chrome on PATH")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report([example_run('<img src=x onerror="document.title=1">')], path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(report: Path) -> Iterator[Chromium]:
+    with Chromium() as chromium:
+        chromium.open(report)
+        yield chromium
+
+
+def test_nothing_complains_and_nothing_is_fetched(browser: Chromium, report: Path) -> None:
+    assert browser.complaints == []
+    fetched = [url for url in browser.requests if not url.startswith(("data:", "blob:"))]
+    assert fetched == [report.as_uri()]
+    assert browser.run("document.title").startswith("Reconstruction report")
+
+
+def test_every_figure_is_drawn(browser: Chromium) -> None:
+    empty = browser.run(
+        "[...document.querySelectorAll('.plot')].filter(node => {"
+        "  const canvas = node.querySelector('.gl-container canvas');"
+        "  const marks = node.querySelectorAll('.trace, .bars path, .barlayer path');"
+        "  return !(canvas && canvas.width > 0) && marks.length === 0;"
+        "}).map(node => node.id)"
+    )
+    assert empty == []
+    assert browser.run("document.querySelectorAll('.plot .main-svg').length") > 10
+
+
+def test_the_theme_can_be_chosen(browser: Chromium) -> None:
+    light = browser.run("getComputedStyle(document.body).backgroundColor")
+    browser.run("(() => { const t = document.getElementById('theme'); t.value = 'dark';"
+                " t.dispatchEvent(new Event('change')); })()")  # fmt: skip
+    browser.wait_for("[...document.querySelectorAll('.plot')].every(p => p.dataset.drawn === 'dark')")
+    assert browser.run("getComputedStyle(document.body).backgroundColor") != light
+    background = browser.run("document.getElementById('loss')._fullLayout.paper_bgcolor")
+    assert background == "#1b1f24"
+    browser.run("(() => { const t = document.getElementById('theme'); t.value = 'auto';"
+                " t.dispatchEvent(new Event('change')); })()")  # fmt: skip
+    browser.wait_for("[...document.querySelectorAll('.plot')].every(p => p.dataset.drawn === 'light')")
+
+
+def test_the_scene_turns_by_keyboard(browser: Chromium) -> None:
+    eye = "document.getElementById('run0-attractor')._fullLayout.scene.camera.eye.x"
+    before = browser.run(eye)
+    browser.run("document.querySelector('[data-turn=left]').focus()")
+    browser.press("Enter", 13, "\r")
+    browser.wait_for(f"Math.abs({eye} - {before}) > 0.05")
+
+
+def test_a_view_and_a_choice_change_the_figure(browser: Chromium) -> None:
+    def choose(control: str, value: str) -> None:
+        browser.run(
+            f"(() => {{ const s = document.getElementById('run0-attractor-{control}'); s.value = '{value}';"
+            " s.dispatchEvent(new Event('change')); })()"
+        )
+
+    kinds = "new Set(document.getElementById('run0-attractor')._fullData.map(t => t.type))"
+    choose("view", "1")
+    browser.wait_for(f"[...{kinds}].join() === 'scatter'")
+    assert browser.run("document.querySelector('.turns').hidden")
+    choose("choice", "1")
+    browser.wait_for(
+        "document.getElementById('run0-attractor')._fullData.filter(t => t.visible === true).length === 1"
+    )
+    choose("choice", "0")
+    choose("view", "0")
+    browser.wait_for(f"[...{kinds}].join() === 'scatter3d'")
+    assert browser.complaints == []
+
+
+def test_tab_reaches_the_content_first_through_the_skip_link(browser: Chromium) -> None:
+    browser.run("document.activeElement.blur()")
+    browser.run("window.scrollTo(0, 0)")
+    browser.press("Tab", 9)
+    focused = browser.run("document.activeElement.textContent")
+    assert browser.run("document.activeElement.matches('a, button, select, [tabindex]')"), focused
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(browser: Chromium, report: Path) -> None:
+    browser.resize(380, 800)
+    browser.open(report)
+    assert browser.run("document.documentElement.scrollWidth <= 380")
+    browser.resize(1200, 900)
+
+
+def test_dark_systems_get_a_dark_page_and_paper_a_light_one(
+    browser: Chromium, report: Path, tmp_path: Path
+) -> None:
+    browser.open(report, dark=True)
+    assert browser.run("document.getElementById('loss').dataset.drawn") == "dark"
+    browser.pdf(tmp_path / "report.pdf")
+    assert (tmp_path / "report.pdf").stat().st_size > 50_000
+    assert browser.complaints == []
