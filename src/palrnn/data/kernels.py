@@ -1,7 +1,7 @@
 """Vector fields of the simulated systems, their Jacobians, and Runge-Kutta steps.
 
-The systems are told apart by a number instead of a function argument, because Numba caches compiled code on disk
-only for functions whose arguments are plain data.
+The systems are told apart by a number instead of a function argument, because Numba caches compiled code on
+disk only for functions whose arguments are plain data.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def rk4_step(system, z, p, dt, work):
 def simulate(system, start, p, dt, diffusion, steps, out):
     """Fill ``out (steps, D)`` with states after each step from ``start (D,)``.
 
-    z_{t+1} = RK4_dt(z_t) + diffusion_t, with ``diffusion (steps, D)`` already scaled, or of shape (0, D) for none.
+    z_{t+1} = RK4_dt(z_t) + diffusion_t, with ``diffusion (steps, D)`` already scaled, or (0, D) for none.
     """
     z = start.copy()
     work = np.empty((5, z.shape[0]))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.engine.checks import Floats, as_floats, as_series, as_shape, frozen
+from palrnn.engine.checks import Floats, as_floats, as_shape, as_trials, frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +28,18 @@ class Standardizer:
         object.__setattr__(self, "std", frozen(std))
 
     @classmethod
-    def fit(cls, x: ArrayLike) -> Standardizer:
-        """Return the standardizer of ``x (T, N)``; fit it on the training part only."""
-        series = as_series(x)
-        mean, std = series.mean(axis=0), series.std(axis=0)
-        # a constant column of large numbers has a deviation of rounding size, not zero
-        flat = std <= 1e-12 * np.maximum(1.0, np.abs(mean))
+    def fit(cls, x: ArrayLike | Sequence[ArrayLike]) -> Standardizer:
+        """Return the standardizer of ``x (T, N)``; fit it on the training part only.
+
+        Several trials, as ``(K, T, N)`` or a list of 2-D arrays, are pooled. NaN (not observed) is left out.
+        """
+        series = np.concatenate(as_trials(x, min_steps=1, allow_nan=True))
+        empty = np.isnan(series).all(axis=0)
+        if empty.any():
+            raise ValueError(f"x must hold values in every column, column {int(empty.argmax())} is all NaN")
+        mean, std = np.nanmean(series, axis=0), np.nanstd(series, axis=0)
+        # a constant column has a deviation of rounding size, not always zero
+        flat = std <= 1e-12 * np.nanmax(np.abs(series), axis=0)
         if flat.any():
             raise ValueError(f"x must vary in every column, column {int(flat.argmax())} is constant")
         return cls(mean, std)
@@ -54,6 +62,12 @@ class Standardizer:
         if array.shape[-1:] != (self.dim,):
             raise ValueError(f"x must have {self.dim} columns, got shape {array.shape}")
         return array
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Standardizer, (
+            self.mean,
+            self.std,
+        )  # through the constructor, so that copies are read-only too
 
     def __repr__(self) -> str:
         return f"Standardizer(mean={np.round(self.mean, 4).tolist()}, std={np.round(self.std, 4).tolist()})"

@@ -7,9 +7,6 @@ noise are streams of ``data.seed`` numbered by the two levels, so models with th
 and differ in ``training.seed`` and tau only.
 
 Tuning: independent deterministic sequences with little observation noise, standardised together.
-
-Trajectories start close to an unstable fixed point, which they leave slowly, some only after 3000 steps. All
-are therefore given 10,000 steps to settle before the first step that counts or that the paper discards.
 """
 
 from __future__ import annotations
@@ -22,8 +19,6 @@ from palrnn.data import Standardizer, add_observation_noise, lorenz63
 from palrnn.engine.checks import Floats
 from palrnn.engine.seeds import kernel_seed
 from palrnn.experiments.presets import DataSettings, EvidenceSettings
-
-_SETTLE = 10_000
 
 
 class TrainingSeries(NamedTuple):
@@ -49,7 +44,7 @@ def training_series(data: DataSettings, process_std: float, observation_std: flo
         data.train_steps + data.test_steps,
         dt=data.dt,
         process_std=process_std,
-        discard=_SETTLE + data.discard,
+        discard=data.discard,
         seed=kernel_seed(data.seed, "trajectory", *levels),
     )
     scale = clean[: data.train_steps].std(axis=0)
@@ -77,17 +72,17 @@ def tuning_series(evidence: EvidenceSettings, dt: float) -> TuningSeries:
 
 def reference_series(steps: int, discard: int, dt: float) -> Floats:
     """Return the deterministic trajectory (steps, 3), in raw coordinates, that rollouts are compared with."""
-    return lorenz63(steps, dt=dt, discard=_SETTLE + discard, seed=kernel_seed(0, "reference"))
+    return lorenz63(steps, dt=dt, discard=discard, seed=kernel_seed(0, "reference"))
 
 
 def _noisy(evidence: EvidenceSettings, dt: float, steps: int, use: str) -> Floats:
     # the deviation of the attractor, so that the noise of one sequence does not depend on the others
-    scale = lorenz63(100_000, dt=dt, discard=_SETTLE).std(axis=0)
+    scale = lorenz63(100_000, dt=dt).std(axis=0)
     sequences = []
     for k in range(evidence.sequences):
         trajectory_seed = kernel_seed(evidence.data_seed, use, "trajectory", k)
         noise_seed = kernel_seed(evidence.data_seed, use, "observation noise", k)
-        clean = lorenz63(steps, dt=dt, discard=_SETTLE + evidence.discard, seed=trajectory_seed)
+        clean = lorenz63(steps, dt=dt, discard=evidence.discard, seed=trajectory_seed)
         sequences.append(
             add_observation_noise(clean, evidence.data_observation_std, scale=scale, seed=noise_seed)
         )
