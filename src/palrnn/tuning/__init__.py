@@ -1,1 +1,18 @@
 """Learning by evidence: particle-SAEM on windows."""
+
+from palrnn.tuning.config import SAEMConfig
+from palrnn.tuning.evaluation import HeldOutEvaluation, RolloutInvariants, heldout_evaluation
+from palrnn.tuning.history import TuningHistory
+from palrnn.tuning.saem import SAEMResult, saem
+from palrnn.tuning.sequences import lorenz63_sequences
+
+__all__ = [
+    "HeldOutEvaluation",
+    "RolloutInvariants",
+    "SAEMConfig",
+    "SAEMResult",
+    "TuningHistory",
+    "heldout_evaluation",
+    "lorenz63_sequences",
+    "saem",
+]

@@ -1,0 +1,86 @@
+"""The anchored M-step: evidence and teacher forcing together.
+
+A generalised-Bayes posterior may hold more than one loss. With weight beta per step, the M-step minimises
+
+    J(theta) = sum_i [theta_i^T H_i theta_i / 2 - g_i^T theta_i] + beta * L_ITF(theta),
+    H_i = (G_i + ridge I) / q_i,    g_i = (b_i + ridge theta_i^0) / q_i,
+
+the expected complete-data loss per step (rows and moments as in `mstep`, q_i the process variance of unit i)
+plus the teacher-forcing loss per step. Read as a Gaussian likelihood of the forced predictions, beta is 1 /
+(2 std^2). Without the second term the minimum is the plain M-step.
+
+L_ITF is not quadratic, so J is minimised by L-BFGS from the current drift, in the coordinates in which the
+first term is |phi|^2 / 2 (phi_i = C_i^T theta_i, H_i = C_i C_i^T): the quadratic part, stiff along the latent
+directions that hardly vary, is solved at once, and only the curvature of the forcing loss is left to learn.
+The step never raises J, which is all that a generalised EM step needs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+
+from palrnn.engine.checks import Floats
+from palrnn.forcing import itf_gradient
+from palrnn.model import ALRNN, PALRNN
+from palrnn.tuning.mstep import from_rows, row_moments, rows
+from palrnn.tuning.statistics import Statistics
+
+# the least curvature of a row's coordinates, relative to its mean: keeps them regular without any ridge
+_JITTER = 1e-10
+
+
+def anchored_solution(
+    statistics: Statistics,
+    model: PALRNN,
+    x: Floats,
+    *,
+    tau: int,
+    beta: float,
+    ridge: float,
+    towards: Floats | None = None,
+    steps: int = 50,
+) -> ALRNN:
+    """Return the drift after at most ``steps`` steps on J; ``x (B, T, N)`` are stretches to force on."""
+    drift = model.drift
+    gram, cross = row_moments(statistics)
+    weight = 1.0 / model.process_variances
+    eye = np.eye(gram.shape[1])
+    H = (gram + ridge * eye) * weight[:, None, None]
+    g = (cross if towards is None else cross + ridge * towards) * weight[:, None]
+    floor = _JITTER * np.trace(H, axis1=1, axis2=2)[:, None, None] / gram.shape[1]
+    C = np.linalg.cholesky(H + floor * eye)
+
+    def theta_of(phi: Floats) -> Floats:
+        return _solved(C, phi.reshape(g.shape), transpose=True)
+
+    def objective(phi: Floats) -> tuple[float, Floats]:
+        theta = theta_of(phi)
+        curved = np.einsum("ijk,ik->ij", H, theta)
+        value, slope = float(np.sum(theta * (0.5 * curved - g))), curved - g
+        try:
+            loss, gradient = itf_gradient(from_rows(theta, drift), x, tau)
+        except (ArithmeticError, ValueError):
+            loss = np.inf
+        if not np.isfinite(loss):
+            # a line search that ran too far: any finite value above the start makes it turn back
+            return 1e30, np.zeros_like(phi)
+        slope = slope + beta * np.column_stack([gradient.A, gradient.W, gradient.h])
+        return value + beta * loss, _solved(C, slope, transpose=False).ravel()
+
+    start = np.einsum("ikj,ik->ij", C, rows(drift))
+    found = minimize(
+        objective,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": steps, "maxcor": 20, "ftol": 1e-12},
+    )
+    return from_rows(theta_of(found.x), drift)
+
+
+def _solved(C: Floats, right: Floats, *, transpose: bool) -> Floats:
+    """Return C_i^{-1} r_i, or C_i^{-T} r_i, for every row i."""
+    pairs = zip(C, right, strict=True)
+    return np.stack([solve_triangular(c, r, lower=True, trans=int(transpose)) for c, r in pairs])

@@ -1,0 +1,145 @@
+"""Is it better, and is it still the same dynamics? Evidence on held-out windows, and invariants of rollouts.
+
+Evidence and invariants are two questions, which is the point: a model can gain the first and lose the second.
+Invariants are those of the hard-gated deterministic rollout (the paper's) and of a sampled rollout with the
+model's own gate and process noise. D_stsp does not change under an affine map of each coordinate, because its
+box and bins follow the reference; it is therefore the raw-coordinate value although everything here is
+standardised.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from palrnn.engine.checks import Floats
+from palrnn.engine.progress import quiet
+from palrnn.engine.seeds import kernel_seed
+from palrnn.inference import FilterDiedError, windowed_evidence
+from palrnn.invariants import DivergenceError, dstsp, lyapunov_spectrum
+from palrnn.model import ALRNN, PALRNN, DivergenceWarning
+from palrnn.tuning.config import SAEMConfig
+
+
+@dataclass(frozen=True)
+class RolloutInvariants:
+    """D_stsp of a rollout, the fraction of it outside the reference's box, its largest Lyapunov exponent.
+
+    ``diverged_at`` is the step at which the rollout left every bound (None: it did not). What came before it
+    still has a D_stsp; a Lyapunov exponent it has not, and is NaN.
+    """
+
+    dstsp: float
+    outside: float
+    lyapunov: float
+    lyapunov_error: float
+    diverged_at: int | None
+
+
+@dataclass(frozen=True)
+class HeldOutEvaluation:
+    """Held-out evidence per step and dimension with its standard error over windows, and both sets of
+    invariants.
+
+    A held-out window that is impossible under every particle makes the evidence -inf.
+    """
+
+    evidence: float
+    evidence_stderr: float
+    hard: RolloutInvariants | None
+    sampled: RolloutInvariants | None
+
+    def row(self) -> dict[str, float]:
+        """Return the figures by name, for a table; what was not evaluated is NaN."""
+        row = {"heldout_evidence": self.evidence, "heldout_stderr": self.evidence_stderr}
+        for prefix, found in (("", self.hard), ("sampled_", self.sampled)):
+            if found is not None:
+                row |= {
+                    prefix + name: math.nan if v is None else float(v) for name, v in asdict(found).items()
+                }
+        return row
+
+
+def heldout_evaluation(
+    model: PALRNN,
+    config: SAEMConfig,
+    *,
+    heldout: Floats | None = None,
+    reference: Floats | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+) -> HeldOutEvaluation:
+    """Return evidence on held-out windows ``(K, L + 1, N)`` and invariants against ``reference (T, N)``.
+
+    All in the model's standardised coordinates. Rollouts start at the first row of the reference. The windows
+    and all random streams depend on ``seed`` only, so that models can be compared.
+    """
+    evidence, stderr, hard, sampled = math.nan, math.nan, None, None
+    if heldout is not None:
+        evidence, stderr = _evidence(model, config, heldout, kernel_seed(seed, 2), threads)
+    if reference is not None:
+        hard = invariants(model.drift, reference, config)
+        sampled = invariants(model, reference, config, seed=kernel_seed(seed, 3))
+    return HeldOutEvaluation(evidence, stderr, hard, sampled)
+
+
+def _evidence(
+    model: PALRNN, config: SAEMConfig, heldout: Floats, seed: int, threads: int | None
+) -> tuple[float, float]:
+    try:
+        found = windowed_evidence(
+            model,
+            list(heldout),
+            config.length,
+            windows=min(config.heldout_windows, len(heldout)),
+            particles=config.particles,
+            seed=seed,
+            target=config.target,
+            resampling=config.resampling,
+            ess_threshold=config.ess_threshold,
+            threads=threads,
+            progress=quiet,
+        )
+    except FilterDiedError:
+        return -math.inf, math.nan
+    return found.mean, found.stderr
+
+
+def invariants(
+    model: ALRNN | PALRNN, reference: Floats, config: SAEMConfig, *, seed: int = 0
+) -> RolloutInvariants:
+    """Return the invariants of the hard-gated rollout of an `ALRNN`, or of a sampled one of a `PALRNN`."""
+    x1, total, discard = reference[0], config.rollout_steps, config.rollout_discard
+    points, diverged = generated(model, x1, total, discard, seed=seed)
+    found = dstsp(points, reference)
+    try:
+        exponent = lyapunov_spectrum(
+            model, x1, steps=total - discard, discard=discard, dt=config.dt, k=1, seed=seed
+        ).largest
+    except DivergenceError:
+        exponent = math.nan
+    error = math.nan if config.reference_lyapunov is None else exponent - config.reference_lyapunov
+    return RolloutInvariants(found.value, found.outside, exponent, error, diverged)
+
+
+def generated(
+    model: ALRNN | PALRNN, x1: Floats, total: int, discard: int, *, seed: int = 0
+) -> tuple[Floats, int | None]:
+    """Return the observed coordinates of a rollout, without its transient, and the step where it diverged.
+
+    A rollout that diverges within the transient is returned from its start, so that there is something to
+    see.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DivergenceWarning)
+        states = (
+            model.rollout(x1, total)
+            if isinstance(model, ALRNN)
+            else model.sample(x1, total, seed=seed).states
+        )
+    seen = (model if isinstance(model, ALRNN) else model.drift).observed_dim
+    kept = states[discard:] if len(states) > discard else states
+    return np.ascontiguousarray(kept[:, :seen]), states.diverged_at

@@ -1,0 +1,121 @@
+"""A run folder: the state of tuning after each iteration, so that an interrupted run continues exactly."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from palrnn.data import Standardizer
+from palrnn.model import PALRNN, load_checkpoint, save_checkpoint
+from palrnn.tuning.history import TuningHistory
+from palrnn.tuning.statistics import Statistics
+
+if TYPE_CHECKING:
+    from palrnn.tuning.saem import Problem
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where tuning is: the model after ``iteration`` updates, the history, averaged statistics if any."""
+
+    model: PALRNN
+    iteration: int
+    rows: list[dict[str, float]]
+    average: Statistics | None
+
+    def last(self, column: str) -> float:
+        """Return the newest value of a column that has one, or NaN."""
+        values = [row[column] for row in self.rows if column in row and not np.isnan(row[column])]
+        return values[-1] if values else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class RunFolder:
+    """The folder of one run; ``task`` says what is being done, so that no other run continues it."""
+
+    path: Path
+    task: dict[str, Any]
+    standardizer: Standardizer | None
+    dt: float
+
+    @classmethod
+    def opened(
+        cls, path: str | os.PathLike[str], model: PALRNN, problem: Problem, standardizer: Standardizer | None
+    ) -> RunFolder:
+        """Make the folder if need be."""
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        config = problem.config.model_dump(mode="json")
+        task = {"config": config, "seed": problem.seed, "data": _digest(model, problem)}
+        return cls(folder, task, standardizer, problem.config.dt)
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is something to continue."""
+        return (self.path / CHECKPOINT).is_file()
+
+    def save(self, state: State) -> None:
+        """Write ``checkpoint.safetensors``: a model for everyone, and all that exact continuation needs."""
+        arrays = {f"history.{name}": column for name, column in TuningHistory.of(state.rows).columns.items()}
+        if state.average is not None:
+            arrays |= {f"average.{name}": value for name, value in state.average.arrays().items()}
+        training = {"saem": self.task | {"iteration": state.iteration}}
+        save_checkpoint(
+            self.path / CHECKPOINT,
+            state.model,
+            standardizer=self.standardizer,
+            dt=self.dt,
+            training=training,
+            arrays=arrays,
+        )
+
+    def load(self) -> State:
+        """Read the state, if it belongs to the same task."""
+        saved = load_checkpoint(self.path / CHECKPOINT)
+        task = dict(saved.training.get("saem", {}))
+        iteration = task.pop("iteration", 0)
+        for name, words in (
+            ("config", "other settings"),
+            ("seed", "another seed"),
+            ("data", "another model or data"),
+        ):
+            if task.get(name) != self.task[name]:
+                raise ValueError(f"{self.path} holds a run with {words}; choose another folder")
+        if not isinstance(saved.model, PALRNN):
+            raise ValueError(f"{self.path / CHECKPOINT} does not hold a PAL-RNN")
+        history = TuningHistory.of([]).columns | _part(saved.arrays, "history.")
+        average = _part(saved.arrays, "average.")
+        return State(
+            saved.model, iteration, TuningHistory(history).rows, Statistics(**average) if average else None
+        )
+
+
+def _part(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _digest(model: PALRNN, problem: Problem) -> str:
+    """Return a fingerprint of the model that tuning starts from and of all data."""
+    digest = hashlib.sha256()
+    parts = [
+        model.drift.theta,
+        model.drift.E,
+        model.process_variances,
+        model.observation_variances,
+        model.initial_variances,
+        np.array([model.gate_std, model.drift.gated, model.initial_std is None]),
+        problem.pool,
+        *([] if problem.anchor is None else [problem.anchor]),
+        *([] if problem.heldout is None else [problem.heldout]),
+        *([] if problem.reference is None else [problem.reference]),
+    ]
+    for part in parts:
+        digest.update(str(part.shape).encode() + np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,205 @@
+"""Particle-SAEM on windows (Alg. saem): fine-tune a PAL-RNN by windowed evidence."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from palrnn.data import Standardizer
+from palrnn.engine.checks import Floats, as_int, as_series
+from palrnn.engine.kernel import pin_blas
+from palrnn.engine.progress import Progress, listening
+from palrnn.engine.seeds import generator
+from palrnn.forcing import itf_loss
+from palrnn.model import PALRNN
+from palrnn.tuning.anchor import anchored_solution
+from palrnn.tuning.config import SAEMConfig
+from palrnn.tuning.estep import expectation
+from palrnn.tuning.evaluation import heldout_evaluation
+from palrnn.tuning.history import TuningHistory
+from palrnn.tuning.mstep import blended, drift_solution, gate_solution, noise_solution, rows
+from palrnn.tuning.run import RunFolder, State
+from palrnn.tuning.sequences import as_sequences, stretches, window_pool
+from palrnn.tuning.statistics import Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class SAEMResult:
+    """The tuned ``model``, what happened (``history``), and the wall-clock ``seconds`` of this call."""
+
+    model: PALRNN
+    history: TuningHistory
+    config: SAEMConfig
+    seed: int
+    seconds: float
+
+    def __repr__(self) -> str:
+        return f"SAEMResult({self.config.configuration}: {self.history!r}, {self.model!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Everything that stays the same during tuning: windows, stretches for the anchor, held-out data."""
+
+    config: SAEMConfig
+    seed: int
+    pool: Floats
+    anchor: Floats | None
+    heldout: Floats | None
+    reference: Floats | None
+
+
+def saem(
+    model: PALRNN,
+    sequences: ArrayLike | Sequence[ArrayLike],
+    config: SAEMConfig | None = None,
+    *,
+    seed: int = 0,
+    heldout: ArrayLike | Sequence[ArrayLike] | None = None,
+    reference: ArrayLike | None = None,
+    progress: Progress | None = None,
+    threads: int | None = None,
+    run: str | os.PathLike[str] | None = None,
+    standardizer: Standardizer | None = None,
+) -> SAEMResult:
+    """Fine-tune ``model`` by the evidence of windows of ``sequences``: ``(T, N)``, ``(J, T, N)`` or a list.
+
+    All series are in the model's standardised coordinates; NaN means not observed. With ``heldout`` (in the
+    same form), the evidence of fixed held-out windows is evaluated before, after and every ``evaluate_every``
+    iterations; with ``reference (T, N)``, the invariants of the rollouts too.
+
+    An ``initial_std`` of None means that the start of a window follows the process noise, and is then learned
+    with it; a given one stays as it is. Results depend on ``seed`` but not on the number of ``threads``
+    (default: one per core). With a folder ``run``, each iteration is saved in ``run/checkpoint.safetensors``
+    (with the ``standardizer``, if given), and a call that was interrupted continues exactly where it stopped.
+    """
+    started = time.perf_counter()
+    config = SAEMConfig() if config is None else config
+    problem = _checked(model, sequences, config, seed, heldout, reference)
+    pin_blas()
+    folder = None if run is None else RunFolder.opened(run, model, problem, standardizer)
+    state = folder.load() if folder is not None and folder.begun else None
+    total = config.iterations if config.learns_noise else 0
+    workers = as_int(threads, "threads", least=1) if threads is not None else os.cpu_count() or 1
+    with (
+        listening(progress, f"tuning ({config.configuration})") as report,
+        ThreadPoolExecutor(workers) as executor,
+    ):
+        if state is None:
+            state = State(model, 0, [_row(problem, model, 0, total, workers)], None)
+            if folder is not None:
+                folder.save(state)
+        while state.iteration < total:
+            report(state.iteration, total, {"evidence": state.last("evidence")})
+            state = _iterate(problem, state, total, executor, workers)
+            if folder is not None:
+                folder.save(state)
+        report(total, total, {"evidence": state.last("evidence")})
+    return SAEMResult(state.model, TuningHistory.of(state.rows), config, seed, time.perf_counter() - started)
+
+
+def _checked(
+    model: PALRNN,
+    sequences: ArrayLike | Sequence[ArrayLike],
+    config: SAEMConfig,
+    seed: int,
+    heldout: ArrayLike | Sequence[ArrayLike] | None,
+    reference: ArrayLike | None,
+) -> Problem:
+    if not isinstance(model, PALRNN):
+        raise ValueError(
+            f"model must be a PALRNN, got {type(model).__name__}; give it noise: PALRNN(drift, 0.1, 0.1, 0.7)"
+        )
+    if not isinstance(config, SAEMConfig):
+        raise ValueError(f"config must be a SAEMConfig, got {type(config).__name__}")
+    dim = model.drift.observed_dim
+    series = as_sequences(sequences, "sequences", dim, config.length)
+    held = None
+    if heldout is not None:
+        held = window_pool(as_sequences(heldout, "heldout", dim, config.length), config.length, "heldout")
+    truth = None if reference is None else as_series(reference, "reference", dim=dim)
+    anchor = stretches(series, config.anchor_length) if config.configuration == "anchored" else None
+    pool = window_pool(series, config.length)
+    return Problem(config, as_int(seed, "seed"), pool, anchor, held, truth)
+
+
+def _iterate(problem: Problem, state: State, total: int, executor: Executor, threads: int) -> State:
+    """One iteration of Alg. saem: windows, E-step, M-step, damped update, and a row for the history."""
+    config, iteration, model = problem.config, state.iteration, state.model
+    drawn = generator(problem.seed, 0, iteration).integers(0, len(problem.pool), size=config.windows)
+    found = expectation(model, problem.pool[drawn], config, problem.seed, iteration, executor)
+    statistics, step = found.statistics, config.blend
+    if config.robbins_monro:
+        # the step of the stochastic approximation takes the place of the blend
+        gain, step = (iteration + 1) ** -config.step_exponent, 1.0
+        statistics = statistics if state.average is None else state.average.averaged(statistics, gain)
+    tuned = blended(model, provisional(model, statistics, config, problem.anchor), step)
+    seen = state.rows[-1] | {"evidence": found.evidence, "died": float(found.died)}
+    new = _row(problem, tuned, iteration + 1, total, threads)
+    average = statistics if config.robbins_monro else None
+    return State(tuned, iteration + 1, [*state.rows[:-1], seen, new], average)
+
+
+def provisional(
+    model: PALRNN, statistics: Statistics, config: SAEMConfig, anchor: Floats | None = None
+) -> PALRNN:
+    """Return the M-step's solution, before any damping, for the blocks that the configuration updates."""
+    if not config.learns_noise:
+        return model
+    drift = model.drift
+    ridge = config.ridge if config.ridge_per == "step" else config.ridge / config.length
+    towards = rows(drift) if config.ridge_towards == "current" else None
+    if config.configuration == "anchored" and anchor is not None:
+        drift = anchored_solution(
+            statistics,
+            model,
+            anchor,
+            tau=config.tau,
+            beta=config.beta,
+            ridge=ridge,
+            towards=towards,
+            steps=config.anchor_steps,
+        )
+    elif config.learns_drift:
+        drift = drift_solution(statistics, drift, ridge=ridge, towards=towards)
+    process, observation = noise_solution(
+        statistics,
+        drift,
+        diagonal=config.diagonal_noise,
+        tied_start=model.initial_std is None,
+        floor=config.floor,
+    )
+    learned = replace(model, drift=drift, process_std=process, observation_std=observation)
+    if config.learn_gate_std and drift.gated:
+        learned = replace(learned, gate_std=gate_solution(statistics))
+    return learned
+
+
+def _row(problem: Problem, model: PALRNN, iteration: int, total: int, threads: int) -> dict[str, float]:
+    """Return the history's row for ``model``, with the held-out evaluation where it is due."""
+    config, every = problem.config, problem.config.evaluate_every
+    row = {
+        "iteration": float(iteration),
+        "process_std": float(np.sqrt(np.mean(model.process_variances))),
+        "observation_std": float(np.sqrt(np.mean(model.observation_variances))),
+        "gate_std": model.gate_std,
+    }
+    if problem.anchor is not None:
+        row["itf_loss"] = itf_loss(model.drift, problem.anchor, config.tau)
+    if iteration in (0, total) or (every and iteration % every == 0):
+        held = heldout_evaluation(
+            model,
+            config,
+            heldout=problem.heldout,
+            reference=problem.reference,
+            seed=problem.seed,
+            threads=threads,
+        )
+        row |= held.row()
+    return row
