@@ -35,7 +35,7 @@ class TrainingDivergedError(ArithmeticError):
 
     def __init__(self, update: int, model: ALRNN, config: TrainConfig, checkpoint: Path | None) -> None:
         kept = f" The last good checkpoint is {checkpoint}." if checkpoint is not None else ""
-        clip = "set gradient_clip (1.0, say)" if config.gradient_clip is None else "a smaller gradient_clip"
+        clip = "gradient_clip (1.0, say)" if config.gradient_clip is None else "a smaller gradient_clip"
         super().__init__(
             f"training diverged at update {update}: the loss or its gradient is not finite.{kept} "
             f"Try {clip}, a smaller learning_rate (now {config.learning_rate:g}) or a smaller tau "

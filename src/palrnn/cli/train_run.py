@@ -1,0 +1,168 @@
+"""The run behind `palrnn train`: settings from file and command line, the series, the folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from palrnn.data import (
+    Standardizer,
+    add_observation_noise,
+    load_series,
+    lorenz63,
+    lorenz96,
+    rossler,
+    train_test_split,
+)
+from palrnn.engine.checks import Floats
+from palrnn.engine.config import Config, read_toml
+from palrnn.engine.progress import Progress
+from palrnn.engine.seeds import kernel_seed
+from palrnn.forcing import Evaluation, TrainConfig, TrainResult, free_running_evaluation, train
+from palrnn.invariants import Floor, dstsp_floor
+
+_SYSTEMS: dict[str, tuple[Any, float]] = {
+    "lorenz63": (lorenz63, 0.01),
+    "rossler": (rossler, 0.05),
+    "lorenz96": (lorenz96, 0.01),
+}
+_SIMULATED_ONLY = ("steps", "process_std", "observation_std", "data_seed")
+# trajectories can stay near an unstable fixed point for a few thousand steps
+_SETTLE = 10_000
+_FLOOR_PAIRS = 10
+
+
+class DataSettings(Config):
+    """Where the series comes from: a file, or a simulated system with its noises."""
+
+    series: str
+    dt: Annotated[float | None, Field(gt=0)] = None
+    test_fraction: Annotated[float, Field(gt=0, le=0.9)] = 0.2
+    steps: Annotated[int, Field(ge=4)] = 100_000
+    process_std: Annotated[float, Field(ge=0)] = 0.0
+    observation_std: Annotated[float, Field(ge=0)] = 0.0
+    data_seed: Annotated[int, Field(ge=0)] = 0
+
+
+class RunSettings(Config):
+    """All settings of a run, as in its config.toml."""
+
+    data: DataSettings
+    training: TrainConfig = TrainConfig()
+
+
+@dataclass(frozen=True, eq=False)
+class TrainRun:
+    """A run ready to be trained: standardised ``x`` and ``heldout``, and the raw clean training part."""
+
+    folder: Path
+    settings: RunSettings
+    standardizer: Standardizer
+    x: Floats
+    heldout: Floats
+    truth: Floats
+
+    @property
+    def data(self) -> DataSettings:
+        """Where the series comes from."""
+        return self.settings.data
+
+    def train(self, progress: Progress | None) -> TrainResult:
+        """Train, or go on training."""
+        return train(
+            self.x,
+            self.settings.training,
+            run=self.folder,
+            heldout=self.heldout,
+            standardizer=self.standardizer,
+            dt=self.data.dt,
+            progress=progress,
+        )
+
+    def evaluation(self, result: TrainResult) -> Evaluation:
+        """Measure the trained model on the held-out part."""
+        return free_running_evaluation(
+            result.model, self.heldout, update=len(result.history), dt=self.data.dt or 1.0, **self._span
+        )
+
+    def floor(self) -> Floor | None:
+        """Return the D_stsp between stretches of the training part, or None if it is too short for two."""
+        length = min(self._span["steps"] - self._span["discard"], len(self.heldout))
+        if len(self.truth) < 2 * length:
+            return None
+        return dstsp_floor(self.truth, length=length, pairs=_FLOOR_PAIRS)
+
+    @cached_property
+    def _span(self) -> dict[str, int]:
+        training = self.settings.training
+        return {"steps": training.evaluate_steps, "discard": training.evaluate_discard}
+
+
+def prepared_run(folder: Path, file: Path | None, given: dict[str, Any]) -> TrainRun:
+    """Return the run in ``folder`` with settings from its config.toml or ``file`` and those ``given``."""
+    kept = folder / "config.toml"
+    before = RunSettings.from_toml(kept) if kept.exists() else None
+    table = read_toml(file) if file is not None else before.model_dump(exclude_none=True) if before else {}
+    settings = _merged(table, given, file)
+    if before is not None:
+        _refuse_changes(kept, before, settings)
+    run = _with_series(folder, settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    if before is None:
+        settings.to_toml(kept)
+    return run
+
+
+def _merged(table: dict[str, Any], given: dict[str, Any], file: Path | None) -> RunSettings:
+    data, training = dict(table.get("data", {})), dict(table.get("training", {}))
+    for name, value in given.items():
+        (data if name in DataSettings.model_fields else training)[name] = value
+    if "series" not in data:
+        raise ValueError("SERIES must be given: a file, or lorenz63, rossler, lorenz96")
+    system = _SYSTEMS.get(data["series"])
+    if system is not None:
+        data.setdefault("dt", system[1])
+    elif used := [name for name in _SIMULATED_ONLY if name in given]:
+        option = "--" + used[0].replace("_", "-")
+        raise ValueError(f"{option} is for simulated systems, {data['series']} is a file")
+    else:
+        data["series"] = str(Path(data["series"]).resolve())
+    others = {name: value for name, value in table.items() if name not in ("data", "training")}
+    try:
+        return RunSettings(**(others | {"data": data, "training": training}))
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}" if file is not None else str(error)) from None
+
+
+def _refuse_changes(file: Path, before: RunSettings, asked: RunSettings) -> None:
+    for part in ("data", "training"):
+        old, new = getattr(before, part).model_dump(), getattr(asked, part).model_dump()
+        for name in new:
+            if old[name] != new[name] and name != "checkpoint_every":
+                raise ValueError(
+                    f"{file}: was started with {name} = {old[name]!r}, asked for {new[name]!r}; "
+                    "choose another output folder"
+                )
+
+
+def _with_series(folder: Path, settings: RunSettings) -> TrainRun:
+    data = settings.data
+    if data.series in _SYSTEMS:
+        clean = _SYSTEMS[data.series][0](
+            data.steps, dt=data.dt, process_std=data.process_std, discard=_SETTLE, seed=data.data_seed
+        )
+    else:
+        clean = load_series(data.series)
+    truth, test = train_test_split(clean, data.test_fraction)
+    seen = truth
+    if data.observation_std > 0:
+        noise_seed = kernel_seed(data.data_seed, "observation noise")
+        seen = add_observation_noise(truth, data.observation_std, scale=truth.std(axis=0), seed=noise_seed)
+    standardizer = Standardizer.fit(seen)
+    return TrainRun(
+        folder, settings, standardizer, standardizer.transform(seen), standardizer.transform(test), truth
+    )

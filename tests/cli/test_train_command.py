@@ -1,0 +1,105 @@
+"""`palrnn train`: what it writes, how it continues, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import numpy as np
+import pytest
+
+from palrnn.cli.main import main
+from palrnn.data import lorenz63
+from palrnn.model import load_checkpoint
+
+QUICK = (
+    *("--latent-dim", "8", "--gated", "3", "--tau", "5", "--updates", "200"),
+    *("--batch-size", "4", "--sequence-length", "30", "--learning-rate", "0.005"),
+)
+
+
+def run(*words):
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    return left.value.code
+
+
+def test_a_simulated_system_becomes_a_model_a_history_and_a_picture(tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert (
+        run("train", "lorenz63", "--steps", 6000, "--observation-std", 0.1, *QUICK, "-o", folder, "--json")
+        == 0
+    )
+    result = json.loads(capsys.readouterr().out)
+    checkpoint = load_checkpoint(folder / "checkpoint.safetensors")
+    assert checkpoint.model.latent_dim == 8
+    assert checkpoint.dt == 0.01
+    assert checkpoint.training["done"] == result["updates"] == 200
+    lines = (folder / "history.csv").read_text().splitlines()
+    assert lines[0].startswith("update,loss,gradient_norm,learning_rate")
+    assert len(lines) == 201
+    assert (folder / "loss.png").read_bytes().startswith(b"\x89PNG")
+    settings = tomllib.loads((folder / "config.toml").read_text())
+    assert settings["data"]["observation_std"] == 0.1
+    assert settings["training"]["tau"] == 5
+
+
+def test_a_file_is_standardised_by_its_training_part(tmp_path):
+    x = lorenz63(3000, seed=2)
+    np.save(tmp_path / "x.npy", x)
+    assert run("train", tmp_path / "x.npy", *QUICK, "--test-fraction", 0.5, "-o", tmp_path / "run", "-q") == 0
+    standardizer = load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").standardizer
+    np.testing.assert_allclose(standardizer.mean, x[:1500].mean(axis=0), rtol=1e-12)
+
+
+def test_the_same_command_or_the_folder_alone_continues(tmp_path, capsys):
+    x = lorenz63(3000, seed=2)
+    np.save(tmp_path / "x.npy", x)
+    words = ("train", tmp_path / "x.npy", *QUICK, "-o", tmp_path / "run", "-q")
+    assert run(*words) == 0
+    before = (tmp_path / "run" / "checkpoint.safetensors").read_bytes()
+    assert run(*words) == 0
+    assert run("train", "-o", tmp_path / "run", "-q") == 0
+    assert (tmp_path / "run" / "checkpoint.safetensors").read_bytes() == before
+
+
+def test_a_settings_file_is_read_and_the_command_line_wins(tmp_path, capsys):
+    (tmp_path / "settings.toml").write_text(
+        '[data]\nseries = "rossler"\nsteps = 3000\n[training]\nlatent_dim = 5\ngated = 2\n'
+    )
+    words = ("--updates", 20, "--sequence-length", 30, "--gated", 1, "-o", tmp_path / "run")
+    assert run("train", "--config", tmp_path / "settings.toml", *words, "-q") == 0
+    model = load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").model
+    assert (model.latent_dim, model.gated) == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["lorenz63", "--gated", "31"], "gated must be at most latent_dim"),
+        (["lorenz63", "--keep", "first"], "keep"),
+        (["nothing.csv"], "no such file"),
+        (["x.npy", "--process-std", "0.1"], "--process-std is for simulated systems"),
+        ([], "SERIES must be given"),
+        (["lorenz63", "--steps", "100"], "sequence_length"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_1(tmp_path, capsys, words, message):
+    assert run("train", *words, "-o", tmp_path / "run") == 1
+    error = capsys.readouterr().err.splitlines()
+    assert error[-1].startswith("palrnn: error: ")
+    assert message in error[-1]
+
+
+def test_another_setting_in_the_same_folder_is_refused(tmp_path, capsys):
+    words = ("train", "lorenz63", "--steps", 3000, *QUICK, "-o", tmp_path / "run", "-q")
+    assert run(*words) == 0
+    assert run(*words, "--observation-std", 0.1) == 1
+    assert "observation_std = 0.0, asked for 0.1" in capsys.readouterr().err
+
+
+def test_divergence_is_an_error_that_says_what_to_try(tmp_path, capsys):
+    wild = ("--learning-rate", 1e4, "--final-learning-rate", 1e4, "--tau", 1000)
+    assert run("train", "lorenz63", "--steps", 3000, *QUICK, *wild, "-o", tmp_path / "run", "-q") == 1
+    assert "Try gradient_clip" in capsys.readouterr().err
+    assert load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").training["done"] == 0
