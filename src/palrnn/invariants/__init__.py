@@ -16,6 +16,7 @@ from palrnn.invariants.quantities import (
     quantities_of_interest,
     stochastic_counterparts,
 )
+from palrnn.invariants.scorecard import Scorecard, scorecard
 from palrnn.invariants.spectrum import power_spectrum, spectrum_distance, spectrum_distances
 from palrnn.invariants.state_space import StateSpaceDivergence, dstsp
 from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
@@ -29,6 +30,7 @@ __all__ = [
     "LyapunovSpectrum",
     "PredictionError",
     "Quantities",
+    "Scorecard",
     "StateSpaceDivergence",
     "SymbolicDynamics",
     "cycles",
@@ -40,6 +42,7 @@ __all__ = [
     "power_spectrum",
     "prediction_error",
     "quantities_of_interest",
+    "scorecard",
     "spectrum_distance",
     "spectrum_distances",
     "spectrum_floor",

@@ -99,7 +99,7 @@ def _newton(drift: ALRNN, start: Floats, period: int) -> Cycle | None:
     """Return the cycle to which the words from ``start`` lead, or None."""
     dim = drift.latent_dim
     orbit, derivative = np.empty((period + 1, dim)), np.empty((dim, dim))
-    z, before = start, np.empty(0)
+    z, before = start, np.empty((0, 0), dtype=np.bool_)
     for _ in range(_NEWTON_STEPS):
         kernels.orbit_derivative(drift.A, drift.W, drift.h, drift.gated, z, orbit, derivative)
         if not np.abs(orbit).max() <= BOUND:

@@ -105,7 +105,7 @@ def lyapunov_spectrum(
     - `ALRNN`: the free-running, hard-gated rollout from the observation ``x1 (N,)``;
     - `PALRNN`: a sampled rollout with probit gates, and with process noise unless ``process_noise=False``;
       the Jacobians are those of the sampled gates, A + W D(c_t);
-    - `System`: the RK4 map of step ``dt``, from the raw state ``x1`` or a typical one.
+    - `System`: the RK4 map of step ``dt``, from the raw state ``x1`` or one on the attractor.
 
     During ``discard`` the tangent directions align as well; they start at random, as do the noises, from
     ``seed``. A rollout that diverges raises `DivergenceError`, which tells at which step.
@@ -178,12 +178,10 @@ class _ModelRun(_Run):
 
 class _SystemRun(_Run):
     def __init__(self, system: System, x1: ArrayLike | None, dt: float) -> None:
-        start = system.typical if x1 is None else x1
         self.system, self.dt, self.parameters = system, dt, np.array(system.parameters)
+        # a start near an unstable fixed point takes thousands of steps to spiral away from it
+        start = system.simulate(1, dt=dt, discard=10_000)[0] if x1 is None else x1
         self.z = as_shape(start, "x1", (len(system.typical),))
-        if x1 is None:
-            # a symmetric state would stay symmetric
-            self.z = self.z + generator(0).standard_normal(len(self.z))
 
     def carry(self, V: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
         return kernels.system_tangents(

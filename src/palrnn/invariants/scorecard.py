@@ -1,0 +1,171 @@
+"""Every invariant of one model, each beside the number it has to be read against."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from palrnn.data import Standardizer
+from palrnn.data.systems import System
+from palrnn.engine.checks import Floats, as_int, as_series
+from palrnn.invariants.fixed_points import FixedPoints, fixed_points
+from palrnn.invariants.floors import SETTLE, Floor, dstsp_floor, spectrum_floor
+from palrnn.invariants.lyapunov import LyapunovSpectrum, lyapunov_spectrum
+from palrnn.invariants.prediction import PredictionError, prediction_error
+from palrnn.invariants.quantities import Quantities, quantities_of_interest
+from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
+from palrnn.model import ALRNN, PALRNN
+
+_REFERENCE_STEPS = 100_000
+_MOST_GATED = 14
+
+
+@dataclass(frozen=True, eq=False)
+class Scorecard:
+    """The invariants of a model against a reference.
+
+    ``hard`` are those of the hard-gated drift, ``sampled`` those of the stochastic model (None for an
+    `ALRNN`); ``dstsp_floor`` and ``spectrum_floor`` what the true system scores against itself;
+    ``reference_exponents`` the true system's own (of a series, what the caller gave, or None). ``symbols`` is
+    None if the rollout diverged, ``fixed_points`` if there are too many regions to solve. ``reference (steps,
+    N)`` is in raw coordinates.
+    """
+
+    hard: Quantities
+    sampled: Quantities | None
+    dstsp_floor: Floor
+    spectrum_floor: Floor
+    reference_exponents: LyapunovSpectrum | None
+    lyapunov: float | None
+    prediction: PredictionError
+    symbols: SymbolicDynamics | None
+    fixed_points: FixedPoints | None
+    reference: Floats
+    gated: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all numbers as plain values for JSON; what is infinite or does not exist is None."""
+        known = self.reference_exponents
+        points, symbols = self.fixed_points, self.symbols
+        return {
+            "steps": len(self.reference),
+            "hard": _run_dict(self.hard),
+            "sampled": None if self.sampled is None else _run_dict(self.sampled),
+            "dstsp_floor": _floor_dict(self.dstsp_floor),
+            "spectrum_floor": _floor_dict(self.spectrum_floor),
+            "reference_exponents": None if known is None else _numbers(known.exponents),
+            "reference_exponents_stderr": None if known is None else _numbers(known.stderr),
+            "reference_kaplan_yorke": None if known is None else known.kaplan_yorke,
+            "reference_largest_exponent": self.lyapunov,
+            "prediction_mse": _numbers(self.prediction.mse),
+            "valid_steps": float(self.prediction.valid_steps.mean()),
+            "valid_time": self.prediction.valid_time,
+            "codes_visited": None if symbols is None else len(symbols.codes),
+            "codes_possible": 2**self.gated,
+            "code_entropy_bits": None if symbols is None else symbols.occupancy_entropy,
+            "code_entropy_rate_bits": None if symbols is None else symbols.entropy_rate(),
+            "mean_dwell_steps": None if symbols is None else len(symbols.symbols) / len(symbols.runs),
+            "fixed_points": None if points is None else len(points),
+            "stable_fixed_points": None if points is None else int(points.stable.sum()),
+        }
+
+    def __repr__(self) -> str:
+        return f"Scorecard({self.hard!r}, D_stsp floor {self.dstsp_floor.median:.4g})"
+
+
+def scorecard(
+    model: ALRNN | PALRNN,
+    reference: System | ArrayLike,
+    *,
+    standardizer: Standardizer | None = None,
+    dt: float = 0.01,
+    steps: int = 9000,
+    discard: int = 1000,
+    process_std: float = 0.0,
+    lyapunov: float | None = None,
+    pairs: int = 20,
+    k: int = 3,
+    n: int = 20,
+    bins: int = 30,
+    smoothing: float = 1e-5,
+    protocol: str = "paper",
+    seed: int = 0,
+) -> Scorecard:
+    """Return every invariant of ``model`` with its floor or reference value.
+
+    ``reference`` is the true `System` (simulated with ``dt`` and ``process_std``), or a raw series ``(T,
+    N)``. Of a series, the first half is the reference at most, so that the rest can tell the floor; its
+    largest Lyapunov exponent is unknown unless given as ``lyapunov``. The scores are of ``steps`` steps after
+    ``discard``, floors of ``pairs`` pairs, ``k`` exponents, forecasts ``n`` steps ahead.
+    """
+    drift = model.drift if isinstance(model, PALRNN) else model
+    steps = as_int(steps, "steps", least=20)
+    known = None
+    source: System | Floats
+    if isinstance(reference, System):
+        source = reference
+        dim = len(reference.typical)
+        if dim != drift.observed_dim:
+            raise ValueError(
+                f"reference must have {drift.observed_dim} coordinates, {reference.name} has {dim}"
+            )
+        truth = reference.simulate(steps, dt=dt, process_std=process_std, discard=SETTLE, seed=seed)
+        known = lyapunov_spectrum(reference, truth[-1], steps=_REFERENCE_STEPS, dt=dt)
+        lyapunov = known.largest if lyapunov is None else lyapunov
+    else:
+        source = as_series(reference, "reference", min_steps=40, dim=drift.observed_dim)
+        steps = min(steps, len(source) // 2)
+        truth = source[:steps]
+    common: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol}
+    run = common | {"standardizer": standardizer, "discard": discard, "dt": dt, "seed": seed}
+    run["k"] = min(as_int(k, "k", least=1), drift.latent_dim)
+    hard = quantities_of_interest(drift, truth, **run)
+    sampled = quantities_of_interest(model, truth, **run) if isinstance(model, PALRNN) else None
+    floor: dict[str, Any] = {
+        "length": steps,
+        "pairs": pairs,
+        "dt": dt,
+        "process_std": process_std,
+        "seed": seed,
+    }
+    own = truth if standardizer is None else standardizer.transform(truth)
+    return Scorecard(
+        hard=hard,
+        sampled=sampled,
+        dstsp_floor=dstsp_floor(source, **floor, **common),
+        spectrum_floor=spectrum_floor(source, **floor),
+        reference_exponents=known,
+        lyapunov=lyapunov,
+        prediction=prediction_error(
+            model, own, n, dt=dt, lyapunov=lyapunov if lyapunov and lyapunov > 0 else None
+        ),
+        symbols=symbolic_dynamics(drift.codes(hard.states)) if hard.diverged_at is None else None,
+        fixed_points=fixed_points(drift) if drift.gated <= _MOST_GATED else None,
+        reference=truth,
+        gated=drift.gated,
+    )
+
+
+def _run_dict(found: Quantities) -> dict[str, Any]:
+    exponents = found.lyapunov
+    return {
+        "diverged_at": found.diverged_at,
+        "dstsp": None if found.dstsp is None else found.dstsp.value,
+        "outside": None if found.dstsp is None else found.dstsp.outside,
+        "spectrum_distance": found.spectrum_distance,
+        "exponents": None if exponents is None else _numbers(exponents.exponents),
+        "exponents_stderr": None if exponents is None else _numbers(exponents.stderr),
+        "kaplan_yorke": None if exponents is None else exponents.kaplan_yorke,
+    }
+
+
+def _floor_dict(floor: Floor) -> dict[str, Any]:
+    return {"median": floor.median, "low": floor.low, "high": floor.high, "pairs": len(floor.values)}
+
+
+def _numbers(values: Floats) -> list[float | None]:
+    return [float(value) if math.isfinite(value) else None for value in np.asarray(values)]
