@@ -12,13 +12,18 @@ __version__ = "0.1.0"
 
 _ROOMS: dict[str, tuple[str, ...]] = {
     "data": (
+        "SeriesError",
         "Standardizer",
         "add_observation_noise",
+        "autocorrelation",
+        "delay_embed",
         "load_series",
+        "load_trials",
         "lorenz63",
         "lorenz96",
         "rossler",
         "subsequences",
+        "suggest_tau",
         "train_test_split",
         "windows",
     ),
@@ -76,7 +81,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
@@ -91,7 +96,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from palrnn.data import *
-    from palrnn.model import *
-    from palrnn.invariants import *
     from palrnn.forcing import *
     from palrnn.inference import *
+    from palrnn.invariants import *
+    from palrnn.model import *

@@ -1,19 +1,28 @@
-"""Where series come from: simulated systems, files, noise, standardising, windows."""
+"""Where series come from: simulated systems, files, noise, standardising, windows, delays, time scales."""
 
+from palrnn.data.embedding import delay_embed
 from palrnn.data.noise import add_observation_noise
-from palrnn.data.series import load_series
+from palrnn.data.series import load_series, load_trials
 from palrnn.data.split import subsequences, train_test_split, windows
 from palrnn.data.standardize import Standardizer
-from palrnn.data.systems import lorenz63, lorenz96, rossler
+from palrnn.data.systems import System, lorenz63, lorenz96, rossler
+from palrnn.data.table import SeriesError
+from palrnn.data.timescale import autocorrelation, suggest_tau
 
 __all__ = [
+    "SeriesError",
     "Standardizer",
+    "System",
     "add_observation_noise",
+    "autocorrelation",
+    "delay_embed",
     "load_series",
+    "load_trials",
     "lorenz63",
     "lorenz96",
     "rossler",
     "subsequences",
+    "suggest_tau",
     "train_test_split",
     "windows",
 ]

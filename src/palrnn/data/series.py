@@ -1,144 +1,168 @@
-"""Reading a series from a file. Files are data, never code: nothing here unpickles."""
+"""Reading a series, or the trials of a recording, from a file. Files are data, never code: no pickles."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
-from palrnn.engine.checks import Floats
+from palrnn.data.arrays import read_npy, read_npz
+from palrnn.data.csv_table import read_csv
+from palrnn.data.parquet_table import read_parquet
+from palrnn.data.table import SeriesError, Table
+from palrnn.engine.checks import Floats, as_int, first_line
 
-_READERS = (".csv", ".npy", ".npz", ".parquet")
-_TIME_NAMES = frozenset({"t", "time", "timestamp", "date", "datetime", "step", "index"})
+_TABLES = {".csv": read_csv, ".parquet": read_parquet}
+_SUFFIXES = (".csv", ".npy", ".npz", ".parquet")
 
-
-class SeriesError(ValueError):
-    """A series file that cannot be used, with the file, column and row where it can be told."""
+T = TypeVar("T")
 
 
 def load_series(
-    path: str | os.PathLike[str], *, min_steps: int = 2, columns: list[str] | None = None, allow_nan: bool = False
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    min_steps: int = 2,
+    allow_nan: bool = False,
 ) -> Floats:
     """Return the series in ``path`` as ``(T, N)`` float64, time in rows.
 
-    ``.csv`` may have a header line and a time column: a first column named ``t``, ``time``, ``step`` and the like,
-    or dates, is left out. ``.npz`` must hold one array, or one named ``x``. ``columns`` picks named columns of a
-    table. Missing values are refused unless ``allow_nan`` (the particle filter reads NaN as "not observed").
+    ``.csv`` may have a header line. A time column in front (by its name, or because it holds dates) is left
+    out. ``columns`` picks columns of a table by name. ``.npz`` must hold one array, or one named ``x``.
+    Missing values are refused unless ``allow_nan`` (the particle filter reads NaN as "not observed").
+
+    A file that cannot be used gives a `SeriesError` with its name, the column, and the line (of a ``.csv``)
+    or row (counted from 1).
     """
+    file, suffix = _known(path)
+    min_steps = as_int(min_steps, "min_steps", least=1)
+    if suffix in _TABLES:
+        table = _read(file, suffix, lambda: _TABLES[suffix](file, columns, "trial"))
+        if table.labels is not None and len(set(table.labels)) > 1:
+            raise SeriesError(f"{file}: has a column of trials: use load_trials, or name the columns")
+    else:
+        table = _one_array(file, suffix, columns)
+    _check(file, table, min_steps, allow_nan)
+    return table.values
+
+
+def load_trials(
+    path: str | os.PathLike[str],
+    *,
+    trial: str = "trial",
+    columns: Sequence[str] | None = None,
+    min_steps: int = 2,
+    allow_nan: bool = False,
+) -> list[Floats]:
+    """Return the trials in ``path`` as a list of series ``(T_k, N)``.
+
+    In a table (``.csv``, ``.parquet``) the column named ``trial`` tells which trial a row belongs to, by a
+    number or a word; trials come in the order in which they begin. ``.npy`` may be ``(K, T, N)``, and each
+    array of an ``.npz`` without an ``x`` is a trial. Without any of this there is one trial. Otherwise as
+    `load_series`.
+    """
+    file, suffix = _known(path)
+    min_steps = as_int(min_steps, "min_steps", least=1)
+    if suffix in _TABLES:
+        table = _read(file, suffix, lambda: _TABLES[suffix](file, columns, trial))
+        labels = ["1"] * len(table.values) if table.labels is None else table.labels
+        if "" in labels:
+            raise SeriesError(f"{file}: column {trial}, {table.row(labels.index(''))}: the trial is missing")
+    else:
+        parts = _several_arrays(file, suffix, columns)
+        table = _as_table(np.concatenate(list(parts.values())))
+        labels = [name for name, part in parts.items() for _ in range(len(part))]
+    _check(file, table, 1, allow_nan)
+    order = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    numbers = np.array([order[label] for label in labels])
+    trials = [np.ascontiguousarray(table.values[numbers == number]) for number in order.values()]
+    for label, part in zip(order, trials, strict=True):
+        if len(part) < min_steps:
+            raise SeriesError(f"{file}: trial {label} has {len(part)} steps, needs at least {min_steps}")
+    return trials
+
+
+def _known(path: str | os.PathLike[str]) -> tuple[Path, str]:
     file = Path(path)
     suffix = file.suffix.lower()
-    if suffix not in _READERS:
-        raise SeriesError(f"{file}: unknown type {suffix or '(none)'}, expected one of {', '.join(_READERS)}")
+    if suffix not in _SUFFIXES:
+        raise SeriesError(
+            f"{file}: unknown type {suffix or '(none)'}, expected one of {', '.join(_SUFFIXES)}"
+        )
     if not file.is_file():
-        raise SeriesError(f"{file}: no such file")
+        raise SeriesError(f"{file}: {'is not a file' if file.exists() else 'no such file'}")
+    return file, suffix
+
+
+def _read(file: Path, suffix: str, read: Callable[[], T]) -> T:
+    """Return what ``read`` returns; whatever a damaged file makes a parser say becomes one sentence."""
     try:
-        if suffix in (".npy", ".npz"):
-            if columns is not None:
-                raise SeriesError(f"{file}: columns can be named for .csv and .parquet only")
-            values, names = _read_numpy(file), None
-        else:
-            table = _read_csv(file) if suffix == ".csv" else _read_parquet(file)
-            values, names = _numbers(file, _without_time(_picked(file, table, columns)))
+        return read()
     except SeriesError:
         raise
-    except (OSError, ValueError, KeyError, EOFError, MemoryError, pd.errors.ParserError) as error:
-        raise SeriesError(f"{file}: cannot be read as {suffix}: {str(error).splitlines()[0]}") from error
-    return _checked(file, values, names, min_steps, allow_nan)
+    except Exception as error:
+        raise SeriesError(f"{file}: cannot be read as {suffix}: {first_line(error)}") from error
 
 
-def _read_numpy(file: Path) -> Floats:
-    if file.suffix.lower() == ".npz":
-        with np.load(file, allow_pickle=False) as archive:
-            if "x" not in archive.files and len(archive.files) != 1:
-                raise SeriesError(f"{file}: must hold one array or one named x, holds {', '.join(archive.files) or 'none'}")
-            array = archive["x" if "x" in archive.files else archive.files[0]]
-    else:
-        # a memory map first: a header that claims more than the file holds is refused before anything is allocated
-        array = np.array(np.load(file, allow_pickle=False, mmap_mode="r"))
-    if array.dtype.kind not in "fiub":
-        raise SeriesError(f"{file}: holds {array.dtype}, expected real numbers")
+def _arrays(file: Path, suffix: str, columns: Sequence[str] | None) -> dict[str, NDArray[Any]]:
+    if columns is not None:
+        raise SeriesError(f"{file}: columns can be named for .csv and .parquet only")
+    return _read(file, suffix, lambda: {"x": read_npy(file)} if suffix == ".npy" else read_npz(file))
+
+
+def _one_array(file: Path, suffix: str, columns: Sequence[str] | None) -> Table:
+    arrays = _arrays(file, suffix, columns)
+    if len(arrays) != 1:
+        held = ", ".join(arrays) or "none"
+        raise SeriesError(f"{file}: must hold one array or one named x, holds {held}")
+    return _as_table(_two_axes(file, next(iter(arrays.values()))))
+
+
+def _several_arrays(file: Path, suffix: str, columns: Sequence[str] | None) -> dict[str, NDArray[Any]]:
+    arrays = _arrays(file, suffix, columns)
+    if len(arrays) == 1:
+        (array,) = arrays.values()
+        if array.ndim == 3:
+            arrays = {str(number + 1): part for number, part in enumerate(array)}
+    parts = {name: _two_axes(file, array) for name, array in arrays.items()}
+    if not parts:
+        raise SeriesError(f"{file}: holds no trials")
+    widths = {name: part.shape[1] for name, part in parts.items()}
+    if len(set(widths.values())) > 1:
+        raise SeriesError(f"{file}: trials must have the same number of columns, have {widths}")
+    return parts
+
+
+def _two_axes(file: Path, array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim == 1:
-        array = array[:, None]
+        return array[:, None]
+    if array.ndim == 3:
+        raise SeriesError(f"{file}: must be (T, N) or (T,), got {array.shape}; load_trials reads (K, T, N)")
     if array.ndim != 2:
         raise SeriesError(f"{file}: must be (T, N) or (T,), got {array.shape}")
-    return array.astype(np.float64)
+    return array
 
 
-def _read_csv(file: Path) -> pd.DataFrame:
-    try:
-        first = pd.read_csv(file, header=None, nrows=1, dtype=str, skipinitialspace=True)
-    except pd.errors.EmptyDataError:
-        raise SeriesError(f"{file}: is empty") from None
-    header = 0 if any(not _is_number(cell) for cell in first.iloc[0]) else None
-    table = pd.read_csv(file, header=header, dtype=str, skipinitialspace=True)
-    table.columns = [f"{name}" if header == 0 else f"{i + 1}" for i, name in enumerate(table.columns)]
-    return table
+def _as_table(array: NDArray[Any]) -> Table:
+    return Table([str(i + 1) for i in range(array.shape[1])], array.astype(np.float64, order="C"))
 
 
-def _read_parquet(file: Path) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(file)
-    except ImportError:
-        raise SeriesError(f"{file}: reading .parquet needs pyarrow: pip install 'palrnn[parquet]'") from None
-
-
-def _picked(file: Path, table: pd.DataFrame, columns: list[str] | None) -> pd.DataFrame:
-    if columns is None:
-        return table
-    missing = [name for name in columns if name not in table.columns]
-    if missing:
-        raise SeriesError(f"{file}: no column {missing[0]!r}, there are {', '.join(map(str, table.columns))}")
-    return table[columns]
-
-
-def _without_time(table: pd.DataFrame) -> pd.DataFrame:
-    first = table.columns[0]
-    dated = pd.api.types.is_datetime64_any_dtype(table[first])
-    if table.shape[1] > 1 and (dated or str(first).strip().lower() in _TIME_NAMES):
-        return table.drop(columns=first)
-    return table
-
-
-def _numbers(file: Path, table: pd.DataFrame) -> tuple[Floats, list[str]]:
-    columns = []
-    for name in table.columns:
-        cells = table[name]
-        numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        words = np.flatnonzero(np.isnan(numbers) & cells.notna().to_numpy())
-        words = [row for row in words if str(cells.iloc[row]).strip().lower() not in ("nan", "")]
-        if words:
-            row = words[0]
-            raise SeriesError(f"{file}: column {name}, row {row + 1}: {str(cells.iloc[row])[:40]!r} is not a number")
-        columns.append(numbers)
-    if not columns:
-        raise SeriesError(f"{file}: has no columns")
-    return np.column_stack(columns), [str(name) for name in table.columns]
-
-
-def _is_number(cell: object) -> bool:
-    try:
-        float(str(cell))
-    except ValueError:
-        return False
-    return True
-
-
-def _checked(file: Path, values: Floats, names: list[str] | None, min_steps: int, allow_nan: bool) -> Floats:
+def _check(file: Path, table: Table, min_steps: int, allow_nan: bool) -> None:
+    values = table.values
     if values.shape[0] < min_steps or values.shape[1] < 1:
-        raise SeriesError(f"{file}: has {values.shape[0]} steps of {values.shape[1]} columns, needs at least {min_steps} steps")
+        raise SeriesError(
+            f"{file}: has {len(values)} steps of {values.shape[1]} columns, needs at least {min_steps} steps"
+        )
     bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
         kind = "missing (NaN)" if np.isnan(values[row, column]) else "infinite"
-        raise SeriesError(f"{file}: column {_name(names, column)}, row {row + 1}: the value is {kind}")
-    for column in range(values.shape[1]):
+        raise SeriesError(f"{file}: {table.place(row, column)}: the value is {kind}")
+    for column, name in enumerate(table.names):
         seen = values[~np.isnan(values[:, column]), column]
         if seen.size == 0 or seen.min() == seen.max():
-            raise SeriesError(f"{file}: column {_name(names, column)} is constant")
-    return np.ascontiguousarray(values)
-
-
-def _name(names: list[str] | None, column: int) -> str:
-    return names[column] if names is not None else str(column + 1)
+            raise SeriesError(f"{file}: column {name} {'is constant' if seen.size else 'holds no values'}")

@@ -11,25 +11,29 @@ from palrnn.engine.seeds import generator
 
 
 def train_test_split(x: ArrayLike, test_fraction: float = 0.2) -> tuple[Floats, Floats]:
-    """Return the first part of ``x (T, N)`` for training and the last ``test_fraction`` of it for testing."""
+    """Return the first part of ``x (T, N)`` for training and the last ``test_fraction`` of it for testing.
+
+    Each part has two steps at least.
+    """
     series = as_series(x, min_steps=4, allow_nan=True)
     fraction = as_float(test_fraction, "test_fraction", above=0.0, most=0.9)
-    cut = series.shape[0] - max(2, round(fraction * series.shape[0]))
+    steps = series.shape[0]
+    cut = min(max(2, steps - round(fraction * steps)), steps - 2)
     return series[:cut].copy(), series[cut:].copy()
 
 
 def subsequences(x: ArrayLike, count: int, length: int, *, seed: int = 0) -> Floats:
-    """Return ``(count, length, N)`` contiguous stretches of ``x (T, N)``, drawn uniformly with replacement."""
+    """Return ``(count, length, N)`` contiguous stretches of ``x (T, N)``, drawn with replacement."""
     series = as_series(x, min_steps=2)
-    count, length = as_int(count, "count", least=1), as_int(length, "length", least=2, most=series.shape[0])
-    starts = generator(seed).integers(0, series.shape[0] - length + 1, size=count)
+    count, length = as_int(count, "count", least=1), as_int(length, "length", least=2, most=len(series))
+    starts = generator(seed, "subsequences").integers(0, len(series) - length + 1, size=count)
     return np.ascontiguousarray(series[starts[:, None] + np.arange(length)])
 
 
 def windows(x: ArrayLike, length: int) -> Floats:
     """Return the non-overlapping windows of ``x (T, N)`` as ``(K, length + 1, N)``.
 
-    Window k holds its left boundary ``x[k * length]`` followed by the ``length`` steps that are scored given it
+    Window k holds its left boundary ``x[k * length]`` followed by the ``length`` steps scored given it
     (``t_k = 1 + (k - 1) L`` with ``t_k + L <= T`` in the paper's 1-based time). NaN is kept: not observed.
     """
     length = as_int(length, "length", least=1)

@@ -64,10 +64,8 @@ class Standardizer:
         return array
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Standardizer, (
-            self.mean,
-            self.std,
-        )  # through the constructor, so that copies are read-only too
+        # through the constructor, so that copies are read-only too
+        return Standardizer, (self.mean, self.std)
 
     def __repr__(self) -> str:
         return f"Standardizer(mean={np.round(self.mean, 4).tolist()}, std={np.round(self.std, 4).tolist()})"

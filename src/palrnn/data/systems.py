@@ -139,8 +139,8 @@ def rossler(
 ) -> Floats:
     """Return ``(steps, 3)`` of the Rössler system in raw coordinates (Rössler, 1976).
 
-    Its basin is narrow where the third coordinate is near 0: additive noise of ``process_std`` above about 0.02
-    throws it out within 20,000 steps, which is an error here.
+    Its basin is narrow where the third coordinate is near 0: additive noise of ``process_std`` above about
+    0.02 throws it out within 20,000 steps, which is an error here.
     """
     system = rossler_system(a, b, c)
     return system.simulate(steps, dt=dt, process_std=process_std, scale=scale, discard=discard, seed=seed)
