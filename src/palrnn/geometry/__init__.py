@@ -1,14 +1,26 @@
 """How sharp each objective is: the ITF Fisher, the observed information by Louis, and their mismatch."""
 
 from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
+from palrnn.geometry.louis import LouisTerms, louis_terms
+from palrnn.geometry.mismatch import Mismatch, curvature_gap, mismatch, subspace_overlap
+from palrnn.geometry.observed import IndefiniteInformationWarning, ObservedInformation, observed_information
 from palrnn.geometry.toy import ToyInformation, ToyStudy, toy_information, toy_series, toy_study
 
 __all__ = [
     "ITFOperator",
+    "IndefiniteInformationWarning",
+    "LouisTerms",
+    "Mismatch",
+    "ObservedInformation",
     "ToyInformation",
     "ToyStudy",
+    "curvature_gap",
     "itf_fisher",
     "itf_trace",
+    "louis_terms",
+    "mismatch",
+    "observed_information",
+    "subspace_overlap",
     "toy_information",
     "toy_series",
     "toy_study",

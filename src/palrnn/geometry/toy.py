@@ -1,4 +1,4 @@
-"""The two-regime toy: a probit-gated switching AR(1), where Louis' identity is a closed form (sec. louis_toy).
+"""The two-regime toy: a probit-gated switching AR(1), where Louis' identity is closed-form (sec. louis_toy).
 
     c_t | x_t ~ Bernoulli(Phi(x_t / gate_std)),   x_{t+1} | x_t, c_t ~ N(a_{c_t} x_t, sigma^2)
 
@@ -161,7 +161,7 @@ def toy_study(
     sigma: float = SIGMA,
     progress: Progress | None = None,
 ) -> ToyStudy:
-    """Simulate and decompose the toy over a sweep of gate noise (fig. results a); defaults are the paper's."""
+    """Simulate and decompose the toy over a sweep of gate noise (fig. results a); the paper's by default."""
     gates, seeds = np.atleast_1d(as_floats(gate_stds, "gate_stds")), as_int(seeds, "seeds", least=1)
     table = np.empty((3, len(gates), seeds))
     with listening(progress, "toy") as report:
