@@ -61,6 +61,8 @@ class Batches:
         ``begin .. end - 1`` must lie within one block.
         """
         block = begin // BLOCK
+        if not begin < end <= (block + 1) * BLOCK:
+            raise ValueError(f"begin and end must lie within one block of {BLOCK}, got {begin} and {end}")
         if block != self._block:
             self._block, self._drawn = block, (self._starts(block), self._noise(block))
         rows = slice(begin - block * BLOCK, end - block * BLOCK)
