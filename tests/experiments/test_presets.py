@@ -38,10 +38,10 @@ PAPER = {
     "evidence.observation_std": (0.0, 0.1, 0.3, 0.5),
     "evidence.tau": 16,
     "evidence.lengths": (16, 32, 64, 128, 200),
-    "evidence.sequences": 4,
-    "evidence.steps": 5000,
-    "evidence.discard": 1000,
-    "evidence.data_observation_std": 0.085,
+    "evidence.data.sequences": 4,
+    "evidence.data.steps": 5000,
+    "evidence.data.discard": 1000,
+    "evidence.data.observation_std": 0.085,
     "evidence.gate_std": 0.7,
     "evidence.heldout_windows": 120,
     "evidence.saem.iterations": 8,
@@ -100,7 +100,7 @@ def test_every_scale_is_valid_and_a_file_of_ones_own_works_too(scale: str, tmp_p
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("heldout_windows = 6", "heldout_windows = 0", "heldout_windows"),
+        ("heldout_windows = 6", "heldout_windows = 7", "must hold 7 windows of 16, holds 6"),
         ("gate_stds = 5", "gate_stdz = 5", "gate_stdz is not a known setting"),
         ("updates = 600", "updates = 'many'", "updates"),
         ("length = 16\nsteps", "length = 17\nsteps", "attractor.length must be one of evidence.lengths"),

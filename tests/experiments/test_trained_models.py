@@ -58,7 +58,7 @@ def test_noise_levels_have_data_of_their_own_and_seeds_share_it() -> None:
 
 def test_tuning_data_has_room_for_all_held_out_windows_and_they_are_not_the_training_ones() -> None:
     preset = load_preset("paper")
-    series = tuning_series(preset.evidence, preset.data.dt)
+    series = tuning_series(preset.evidence.data, preset.data.dt)
     assert series.train.shape == (4, 4000, 3)
     np.testing.assert_allclose(series.train.reshape(-1, 3).std(axis=0), 1, rtol=1e-12)
     windows = [(series.heldout.shape[1] - 1) // length * 4 for length in preset.evidence.lengths]

@@ -105,6 +105,23 @@ class GapSettings(Config):
         return self
 
 
+class TuningDataSettings(Config):
+    """The deterministic Lorenz-63 sequences that models are tuned on, and those held out for windows."""
+
+    sequences: Count
+    steps: Count
+    discard: Whole
+    observation_std: Level
+    seed: Whole
+    heldout_steps: Count
+
+    @model_validator(mode="after")
+    def _something_left(self) -> Self:
+        if self.discard >= self.steps:
+            raise ValueError(f"discard must be less than steps = {self.steps}, is {self.discard}")
+        return self
+
+
 class EvidenceSettings(Config):
     """Fine-tuning by windowed evidence, panel (c)."""
 
@@ -114,17 +131,23 @@ class EvidenceSettings(Config):
     seed: Whole
     lengths: Counts
     configurations: tuple[Literal["baseline", "calib", "full"], ...]
-    sequences: Count
-    steps: Count
-    discard: Whole
-    data_observation_std: Level
-    data_seed: Whole
     start_process_std: Positive
     start_observation_std: Positive
     gate_std: Positive
     heldout_windows: Count
+    data: TuningDataSettings
     saem: SAEMConfig
     saem_seed: Whole
+
+    @model_validator(mode="after")
+    def _room_for_the_windows(self) -> Self:
+        longest = max(self.lengths)
+        room = self.data.sequences * ((self.data.heldout_steps - 1) // longest)
+        if room < self.heldout_windows:
+            raise ValueError(
+                f"data.heldout_steps must hold {self.heldout_windows} windows of {longest}, holds {room}"
+            )
+        return self
 
 
 class DiagnosticsSettings(Config):

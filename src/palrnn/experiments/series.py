@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from palrnn.data import Standardizer, add_observation_noise, lorenz63
+from palrnn.data.systems import lorenz63_system
 from palrnn.engine.checks import Floats
 from palrnn.engine.seeds import kernel_seed
-from palrnn.experiments.presets import DataSettings, EvidenceSettings
+from palrnn.experiments.presets import DataSettings, TuningDataSettings
 
 
 class TrainingSeries(NamedTuple):
@@ -55,17 +56,14 @@ def training_series(data: DataSettings, process_std: float, observation_std: flo
     return TrainingSeries(z[: data.train_steps], z[data.train_steps :], standardizer)
 
 
-def tuning_series(evidence: EvidenceSettings, dt: float) -> TuningSeries:
+def tuning_series(data: TuningDataSettings, dt: float) -> TuningSeries:
     """Return the sequences that models are tuned on, and held-out ones in the same coordinates.
 
-    The held-out sequences are long enough for every window length: the paper's 120 windows of 200 steps do
-    not fit into its 4 sequences of 4000.
+    The held-out sequences are of their own: the paper's 120 windows of 200 steps do not fit into its 4
+    sequences of 4000.
     """
-    per_sequence = -(-evidence.heldout_windows // evidence.sequences)
-    heldout_steps = per_sequence * max(evidence.lengths) + 1
-    steps = evidence.steps - evidence.discard
-    train = _noisy(evidence, dt, steps, "tuning")
-    heldout = _noisy(evidence, dt, heldout_steps, "held out")
+    train = _noisy(data, dt, data.steps - data.discard, "tuning")
+    heldout = _noisy(data, dt, data.heldout_steps, "held out")
     standardizer = Standardizer.fit(train.reshape(-1, 3))
     return TuningSeries(standardizer.transform(train), standardizer.transform(heldout), standardizer)
 
@@ -75,15 +73,13 @@ def reference_series(steps: int, discard: int, dt: float) -> Floats:
     return lorenz63(steps, dt=dt, discard=discard, seed=kernel_seed(0, "reference"))
 
 
-def _noisy(evidence: EvidenceSettings, dt: float, steps: int, use: str) -> Floats:
-    # the deviation of the attractor, so that the noise of one sequence does not depend on the others
-    scale = lorenz63(100_000, dt=dt).std(axis=0)
+def _noisy(data: TuningDataSettings, dt: float, steps: int, use: str) -> Floats:
+    # the deviation of the system, so that the noise of one sequence does not depend on the others
+    scale = lorenz63_system().spread(dt)
     sequences = []
-    for k in range(evidence.sequences):
-        trajectory_seed = kernel_seed(evidence.data_seed, use, "trajectory", k)
-        noise_seed = kernel_seed(evidence.data_seed, use, "observation noise", k)
-        clean = lorenz63(steps, dt=dt, discard=evidence.discard, seed=trajectory_seed)
-        sequences.append(
-            add_observation_noise(clean, evidence.data_observation_std, scale=scale, seed=noise_seed)
-        )
+    for k in range(data.sequences):
+        trajectory_seed = kernel_seed(data.seed, use, "trajectory", k)
+        noise_seed = kernel_seed(data.seed, use, "observation noise", k)
+        clean = lorenz63(steps, dt=dt, discard=data.discard, seed=trajectory_seed)
+        sequences.append(add_observation_noise(clean, data.observation_std, scale=scale, seed=noise_seed))
     return np.stack(sequences)

@@ -88,18 +88,19 @@ class Store:
 
     def seconds_left(self, tasks: Iterable[Task], workers: int = 1) -> float | None:
         """The expected time for these tasks, from the pace of their kinds so far; None without a pace."""
-        costs = {task.hash: task.cost for task in tasks}
-        spent: dict[str, list[float]] = {}
-        left: dict[str, float] = {}
         timings = self.timings()
+        spent: dict[str, tuple[float, float]] = {}
+        left: dict[str, float] = {}
         for task in set(tasks):
-            if self.has(task) and task.hash in timings:
-                spent.setdefault(task.kind.name, []).append(timings[task.hash]["seconds"] / costs[task.hash])
-            elif not self.has(task):
-                left[task.kind.name] = left.get(task.kind.name, 0.0) + task.cost
+            kind = task.kind.name
+            if not self.has(task):
+                left[kind] = left.get(kind, 0.0) + task.cost
+            elif task.hash in timings:
+                seconds, cost = spent.get(kind, (0.0, 0.0))
+                spent[kind] = seconds + timings[task.hash]["seconds"], cost + task.cost
         if any(kind not in spent for kind in left):
             return None
-        total = sum(cost * sum(spent[kind]) / len(spent[kind]) for kind, cost in left.items())
+        total = sum(cost * spent[kind][0] / spent[kind][1] for kind, cost in left.items())
         return total / max(1, workers)
 
     @contextmanager

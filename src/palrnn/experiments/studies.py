@@ -1,14 +1,28 @@
-"""The studies by name: which tasks each consists of."""
+"""The studies by name: which tasks each consists of, and which table it gives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from palrnn.engine.checks import one_of
-from palrnn.experiments.checkpoints import checkpoint_tasks, invariants_task
+from palrnn.experiments.checkpoints import checkpoint_rows, checkpoint_tasks, invariants_task
+from palrnn.experiments.evidence import evidence_rows, evidence_tasks
+from palrnn.experiments.gap import gap_rows, gap_tasks
 from palrnn.experiments.presets import Preset
 from palrnn.experiments.runner import closure
+from palrnn.experiments.shown import attractor_rows, attractor_tasks, diagnostics_rows, diagnostics_tasks
+from palrnn.experiments.store import Store
 from palrnn.experiments.task import Task
+from palrnn.experiments.toy import toy_rows, toy_tasks
+
+
+class Study(NamedTuple):
+    """What a study does and what it yields."""
+
+    tasks: Callable[[Preset], list[Task]]
+    rows: Callable[[Preset, Store], list[dict[str, Any]]]
+    table: str
 
 
 def _models(preset: Preset) -> list[Task]:
@@ -16,12 +30,17 @@ def _models(preset: Preset) -> list[Task]:
     return [*models, *(invariants_task(preset, model) for model in models)]
 
 
-_TASKS: dict[str, Callable[[Preset], list[Task]]] = {"checkpoints": _models}
+STUDIES = {
+    "toy": Study(toy_tasks, toy_rows, "toy.csv"),
+    "checkpoints": Study(_models, checkpoint_rows, "checkpoints.csv"),
+    "gap": Study(gap_tasks, gap_rows, "gap.csv"),
+    "diagnostics": Study(diagnostics_tasks, diagnostics_rows, "diagnostics.csv"),
+    "attractor": Study(attractor_tasks, attractor_rows, "attractor.csv.gz"),
+    "evidence": Study(evidence_tasks, evidence_rows, "evidence.csv"),
+}
 
-STUDIES = tuple(_TASKS)
 
-
-def study_tasks(preset: Preset, studies: Iterable[str] = STUDIES) -> list[Task]:
+def study_tasks(preset: Preset, studies: Iterable[str] = tuple(STUDIES)) -> list[Task]:
     """Return the tasks of these studies with all they need, each once, in the order in which to do them."""
     names = [one_of(name, "study", STUDIES) for name in studies]
-    return closure(task for name in names for task in _TASKS[name](preset))
+    return closure(task for name in names for task in STUDIES[name].tasks(preset))
