@@ -88,7 +88,7 @@ def evaluate_command(
 
 
 def _truth(checkpoint: Checkpoint, file: Path, reference: Path | None, system: str | None) -> tuple[Any, str]:
-    """Return the system or series to compare with, as asked or what the model was trained on, and its name."""
+    """Return the system or series to compare with, asked for or trained on, and its name."""
     from palrnn.data import load_series, train_test_split
 
     if reference is not None and system is not None:

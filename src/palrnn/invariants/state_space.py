@@ -18,10 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_int, as_series, one_of
+from palrnn.invariants import state_space_kernels as kernels
 from palrnn.invariants.mixture import mixture_divergence
 
 PROTOCOLS = ("paper", "alrnn-python", "gtf")
 _MOST_HISTOGRAM_DIMS = 6
+_MOST_DENSE_BINS = 2**17
 
 
 @dataclass(frozen=True)
@@ -80,22 +82,24 @@ def dstsp(
     smoothing = as_float(smoothing, "smoothing", above=0.0)
     protocol = one_of(protocol, "protocol", PROTOCOLS)
     method = "histogram" if method is None and truth.shape[1] <= _MOST_HISTOGRAM_DIMS else method or "mixture"
-    low, high = _box(truth, protocol)
-    outside = float(((model < low) | (model > high)).any(axis=1).mean())
-    if one_of(method, "method", ("histogram", "mixture")) == "mixture":
-        value, stderr = mixture_divergence(model, truth, std=mixture_std, samples=samples, seed=seed)
-        return StateSpaceDivergence(value, outside, len(model), len(truth), stderr, method, protocol)
-    if bins ** truth.shape[1] >= 2**62:
+    if method == "histogram" and bins ** truth.shape[1] >= 2**62:
         raise ValueError(
             f"bins={bins} in {truth.shape[1]} dimensions is too many to count; use method='mixture'"
         )
-    q, p = (_cells(series, low, high, bins, protocol) for series in (model, truth))
+    low, high = _box(truth, protocol)
+    q, within = _cells(model, low, high, bins, protocol)
+    outside = 1.0 - within / len(model)
+    if one_of(method, "method", ("histogram", "mixture")) == "mixture":
+        value, stderr = mixture_divergence(model, truth, std=mixture_std, samples=samples, seed=seed)
+        return StateSpaceDivergence(value, outside, len(model), len(truth), stderr, method, protocol)
+    p, _ = _cells(truth, low, high, bins, protocol)
     value = _smoothed_divergence(p, q, smoothing, bins ** truth.shape[1])
     return StateSpaceDivergence(value, outside, len(q), len(p), protocol=protocol)
 
 
 def _box(truth: Floats, protocol: str) -> tuple[Floats, Floats]:
-    low, high = truth.min(axis=0), truth.max(axis=0)
+    low, high = np.empty(truth.shape[1]), np.empty(truth.shape[1])
+    kernels.bounds(truth, low, high)
     flat = np.flatnonzero(low == high)
     if flat.size:
         raise ValueError(f"reference must vary in every column, column {flat[0]} is constant")
@@ -103,18 +107,14 @@ def _box(truth: Floats, protocol: str) -> tuple[Floats, Floats]:
     return low - margin, high + margin
 
 
-def _cells(series: Floats, low: Floats, high: Floats, bins: int, protocol: str) -> NDArray[np.int64]:
-    """Return the flat number of the bin of each point of ``series (T, N)`` that has one."""
-    # far points are clipped first, so that the cast to integers cannot overflow
-    place = np.floor(np.clip((series - low) / (high - low), -1.0, 2.0) * bins).astype(np.int64)
-    if protocol == "alrnn-python":
-        inside = ((place > 0) & (place < bins)).all(axis=1)
-    else:
-        inside = ((series >= low) & (series <= high)).all(axis=1)
-        place = np.clip(place, 0, bins - 1)
-    weights = bins ** np.arange(series.shape[1], dtype=np.int64)
-    cells: NDArray[np.int64] = place[inside] @ weights
-    return cells
+def _cells(
+    series: Floats, low: Floats, high: Floats, bins: int, protocol: str
+) -> tuple[NDArray[np.int64], int]:
+    """Return the bin number of each point of ``series (T, N)`` that has one, and how many lie in the box."""
+    numbers = np.empty(len(series), dtype=np.int64)
+    first, closed = (1, False) if protocol == "alrnn-python" else (0, True)
+    kept, within = kernels.cells(series, low, high, bins, first, closed, numbers)
+    return numbers[:kept], within
 
 
 def _smoothed_divergence(p: NDArray[np.int64], q: NDArray[np.int64], smoothing: float, total: int) -> float:
@@ -124,12 +124,15 @@ def _smoothed_divergence(p: NDArray[np.int64], q: NDArray[np.int64], smoothing: 
 
         KL = sum_b (n_b + a) / Z_p * log((n_b + a) / (m_b + a)) + log(Z_q / Z_p),
 
-    and bins that both series leave empty add nothing to the sum, so that only occupied ones are ever stored.
+    and bins that both series leave empty add nothing to the sum: of many bins only the occupied are stored.
     """
-    _, where = np.unique(np.concatenate([p, q]), return_inverse=True)
-    occupied = int(where.max(initial=-1)) + 1
-    n = np.bincount(where[: len(p)], minlength=occupied) + smoothing
-    m = np.bincount(where[len(p) :], minlength=occupied) + smoothing
+    bins = total
+    if total > _MOST_DENSE_BINS:
+        occupied, where = np.unique(np.concatenate([p, q]), return_inverse=True)
+        p, q, bins = where[: len(p)], where[len(p) :], len(occupied)
+    counts_p, counts_q = np.bincount(p, minlength=bins), np.bincount(q, minlength=bins)
+    seen = np.flatnonzero(counts_p + counts_q)
+    n, m = counts_p[seen] + smoothing, counts_q[seen] + smoothing
     z_p, z_q = len(p) + smoothing * total, len(q) + smoothing * total
     # clipped at zero: rounding can leave -1e-17 for series that are nearly the same
     return max(0.0, float(n @ np.log(n / m)) / z_p + math.log(z_q / z_p))

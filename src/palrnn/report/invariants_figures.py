@@ -58,7 +58,9 @@ def lyapunov_figure(model: LyapunovSpectrum, reference: LyapunovSpectrum | None 
         axes.set_title("Lyapunov exponents")
         # on a linear scale, strongly contracting directions would hide the part near zero
         axes.set_yscale("symlog", linthresh=1.0)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: f"{value:g}".replace("-", "\N{MINUS SIGN}"))
+        )
         drawn = np.concatenate(
             [s.exponents[np.isfinite(s.exponents)] for s in (model, reference) if s is not None]
         )
@@ -77,19 +79,23 @@ def convergence_figure(
         figure = Figure(figsize=(5.2, 1.3 * k + 0.9), layout="constrained")
         rows = np.atleast_1d(figure.subplots(k, 1, sharex=True))
         for i, axes in enumerate(rows):
+            axes.set_ylabel(f"exponent {i + 1}")
+            if not np.isfinite(model.exponents[i]):
+                axes.text(0.5, 0.5, "minus infinity", transform=axes.transAxes, ha="center", color="0.5")
+                continue
             axes.axhspan(*_band(model, i), color=BLUE, alpha=0.15, linewidth=0)
             axes.plot(model.times, model.trace[:, i], color=BLUE, label="model, ± 2 standard errors")
             if reference is not None and i < len(reference.exponents):
                 axes.axhline(
                     reference.exponents[i], color=BLACK, linestyle="--", linewidth=1, label="true system"
                 )
-            axes.set_ylabel(f"exponent {i + 1}")
             # the first few estimates are far off and would set the scale
             settled = model.trace[len(model.trace) // 20 :, i]
             known = [reference.exponents[i]] if reference is not None and i < len(reference.exponents) else []
             _limits(axes, np.concatenate([settled, _band(model, i), known]))
         rows[0].set_title("Convergence of the Lyapunov exponents")
-        rows[0].legend(loc="upper right", ncols=2)
+        if rows[0].lines:
+            rows[0].legend(loc="upper right", ncols=2)
         rows[-1].set_xlabel("time")
         return figure
 
@@ -262,9 +268,8 @@ def _band(found: LyapunovSpectrum, i: int) -> tuple[float, float]:
 
 def _limits(axes: Axes, values: Floats) -> None:
     values = values[np.isfinite(values)]
-    if values.size:
-        margin = 0.15 * max(np.ptp(values), 1e-3)
-        axes.set_ylim(values.min() - margin, values.max() + margin)
+    margin = 0.15 * max(np.ptp(values), 1e-3)
+    axes.set_ylim(values.min() - margin, values.max() + margin)
 
 
 def _views(dim: int) -> list[tuple[int, int]]:

@@ -1,0 +1,131 @@
+"""`palrnn evaluate`: what it compares with, what it prints, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from palrnn import ALRNN, PALRNN, Standardizer, lorenz63, save_checkpoint
+from palrnn.cli.main import main
+from palrnn.invariants import scorecard
+
+QUICK = ("--steps", "800", "--discard", "50", "--pairs", "2")
+
+
+def call(capsys, *words):
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return int(left.value.code or 0), out, err
+
+
+def _lorenz_model():
+    rng = np.random.default_rng(0)
+    return ALRNN(
+        np.full(5, 0.5), 0.1 * rng.standard_normal((5, 5)), np.ones(5), rng.standard_normal((5, 3)), 2
+    )
+
+
+def _tent():
+    return ALRNN([1.7], [[-3.4]], [1.0], [[1.0]], 1)
+
+
+@pytest.fixture
+def lorenz_file(tmp_path):
+    file = tmp_path / "model.safetensors"
+    told = {"data": {"system": "lorenz63", "dt": 0.01, "process_std": 0.1}}
+    save_checkpoint(
+        file, _lorenz_model(), standardizer=Standardizer.fit(lorenz63(2000)), dt=0.01, training=told
+    )
+    return file
+
+
+@pytest.fixture
+def tent_files(tmp_path):
+    save_checkpoint(tmp_path / "tent.safetensors", _tent(), dt=1.0)
+    np.save(tmp_path / "truth.npy", _tent().rollout([0.2], 3000))
+    return tmp_path / "tent.safetensors", tmp_path / "truth.npy"
+
+
+def test_the_system_of_the_training_data_is_the_default_reference(lorenz_file, capsys):
+    code, out, _ = call(capsys, "evaluate", lorenz_file, *QUICK)
+    assert code == 0
+    for words in ("D_stsp (nats)", "floor", "Lyapunov exponent 3", "fixed points", "against lorenz63"):
+        assert words in out
+    # the reference column holds Lorenz-63's own third exponent
+    assert "-14.5" in out
+
+
+def test_json_is_the_score_card(tent_files, capsys):
+    model, truth = tent_files
+    code, out, err = call(
+        capsys, "evaluate", model, "--reference", truth, "--lyapunov", 0.5306, "--json", *QUICK
+    )
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    card = scorecard(_tent(), np.load(truth), dt=1.0, steps=800, discard=50, pairs=2, lyapunov=0.5306)
+    assert {name: found[name] for name in card.as_dict()} == json.loads(json.dumps(card.as_dict()))
+    assert found["reference"] == str(truth)
+
+
+def test_a_run_folder_tells_its_system_or_its_file(tmp_path, tent_files, capsys):
+    model, truth = tent_files
+    run = tmp_path / "run"
+    run.mkdir()
+    model.rename(run / "checkpoint.safetensors")
+    (run / "config.toml").write_text(f'[data]\nseries = "{truth}"\ntest_fraction = 0.5\n')
+    code, out, _ = call(capsys, "evaluate", run, "--json", *QUICK)
+    assert code == 0
+    found = json.loads(out)
+    assert found["reference"] == f"the held-out part of {truth}"
+    # half of the 1500 held-out steps
+    assert found["steps"] == 750
+
+
+def test_a_palrnn_has_a_column_for_its_samples(tmp_path, tent_files, capsys):
+    _, truth = tent_files
+    save_checkpoint(tmp_path / "noisy.safetensors", PALRNN(_tent(), 0.01, 0.1, 0.02), dt=1.0)
+    code, out, _ = call(capsys, "evaluate", tmp_path / "noisy.safetensors", "--reference", truth, *QUICK)
+    assert code == 0
+    assert "sampled" in out.splitlines()[0]
+
+
+def test_a_model_that_diverges_is_told_so(tmp_path, tent_files, capsys):
+    _, truth = tent_files
+    save_checkpoint(tmp_path / "wild.safetensors", ALRNN([2.0], [[0.0]], [0.1], [[1.0]], 0))
+    code, out, err = call(capsys, "evaluate", tmp_path / "wild.safetensors", "--reference", truth, *QUICK)
+    assert code == 0
+    assert "diverged after" in out
+    assert "does not tell its time step" in err
+
+
+def test_figures_are_drawn_where_asked(tmp_path, tent_files, capsys):
+    model, truth = tent_files
+    code, _, err = call(
+        capsys, "evaluate", model, "--reference", truth, "--figures", tmp_path / "figures", *QUICK
+    )
+    assert code == 0
+    names = {file.name for file in (tmp_path / "figures").iterdir()}
+    assert names == {
+        f"{name}.png" for name in ("lyapunov", "convergence", "attractor", "spectra", "transitions")
+    }
+    assert "wrote" in err
+
+
+def test_mistakes_are_one_sentence(tmp_path, lorenz_file, tent_files, capsys):
+    model, truth = tent_files
+    for words, message in [
+        ((model,), "does not say what it was trained on: give --reference SERIES or --system NAME"),
+        ((lorenz_file, "--reference", truth), "reference must have 3 columns"),
+        ((model, "--reference", truth, "--system", "lorenz63"), "not both"),
+        ((model, "--system", "henon"), "--system must be one of lorenz63, rossler, lorenz96"),
+        ((model, "--system", "lorenz63"), "reference must have 1 coordinates, lorenz63 has 3"),
+        ((tmp_path / "none.safetensors",), "no such file"),
+        ((model, "--reference", truth, "--protocol", "mine"), "protocol must be one of paper"),
+    ]:
+        code, out, err = call(capsys, "evaluate", *words)
+        assert (code, out) == (1, "")
+        assert message in err
+        assert err.count("\n") == 1 or "time step" in err

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from palrnn import ALRNN, PALRNN, Standardizer, lorenz63
+from palrnn.data.systems import lorenz63_system
+from palrnn.invariants import dstsp_floor, quantities_of_interest, scorecard
+
+
+def _tent(slope=1.7):
+    return ALRNN([slope], [[-2 * slope]], [1.0], [[1.0]], 1)
+
+
+def _lorenz_model():
+    """Not a good model: it decays to a fixed point. Good enough to be scored."""
+    rng = np.random.default_rng(0)
+    return ALRNN(
+        np.full(5, 0.5), 0.1 * rng.standard_normal((5, 5)), np.ones(5), rng.standard_normal((5, 3)), 2
+    )
+
+
+def test_against_a_series_every_number_is_the_one_of_its_own_function():
+    model = _tent()
+    series = np.asarray(model.rollout([0.2], 4000))
+    card = scorecard(model, series, dt=1.0, steps=9000, discard=50, lyapunov=np.log(1.7), pairs=3)
+    # a series gives half of itself as the reference, so that the rest can tell the floor
+    assert len(card.reference) == 2000
+    again = quantities_of_interest(model, series[:2000], dt=1.0, discard=50, k=1)
+    assert card.hard.dstsp == again.dstsp
+    np.testing.assert_array_equal(card.dstsp_floor.values, dstsp_floor(series, length=2000, pairs=3).values)
+    assert card.lyapunov == np.log(1.7)
+    assert card.reference_exponents is None
+    assert len(card.symbols.codes) == 2
+    assert len(card.fixed_points) == 2
+    assert card.sampled is None
+    # the true map forecasts itself, at least until chaos has grown rounding: 0.53 nats a step from 1e-16
+    assert card.prediction.mse[0] < 1e-25
+    assert card.prediction.valid_steps.min() > 40
+
+
+def test_against_a_system_the_reference_exponents_are_computed():
+    x = lorenz63(4000)
+    card = scorecard(
+        _lorenz_model(), lorenz63_system(), standardizer=Standardizer.fit(x), steps=1000, discard=100, pairs=2
+    )
+    # Lorenz-63: 0.906, within four of the standard errors of 100,000 steps
+    assert abs(card.lyapunov - 0.9056) < 4 * card.reference_exponents.stderr[0]
+    # a fixed point is in one bin, and has no spectrum
+    assert card.hard.dstsp.value > 5
+    assert card.hard.spectrum_distance == 1.0
+    assert card.hard.lyapunov.largest < 0
+    assert card.fixed_points.stable.any()
+
+
+def test_it_survives_json_with_infinities_and_divergence():
+    flat = ALRNN(np.zeros(2), np.zeros((2, 2)), np.zeros(2), [[1.0], [0.0]], 1)
+    series = np.sin(0.1 * np.arange(400.0))
+    found = json.loads(json.dumps(scorecard(flat, series, pairs=1, discard=5).as_dict(), allow_nan=False))
+    assert found["hard"]["exponents"] == [None, None]
+    wild = scorecard(ALRNN([2.0], [[0.0]], [0.0], [[1.0]], 0), series + 2, pairs=1).as_dict()
+    json.dumps(wild, allow_nan=False)
+    assert wild["hard"]["diverged_at"] > 0
+    assert wild["hard"]["dstsp"] is None
+    assert wild["codes_visited"] is None
+    assert wild["prediction_mse"][-1] > 1
+
+
+def test_a_palrnn_is_scored_twice():
+    model = PALRNN(_tent(), 0.01, 0.1, 0.02)
+    card = scorecard(model, np.asarray(model.drift.rollout([0.2], 1000)), dt=1.0, discard=10, pairs=1)
+    assert card.sampled.dstsp.value != card.hard.dstsp.value
+    assert card.as_dict()["sampled"]["exponents"] is not None
+
+
+def test_a_system_of_another_dimension_is_refused():
+    with pytest.raises(ValueError, match="reference must have 1 coordinates, lorenz63 has 3"):
+        scorecard(_tent(), lorenz63_system())
