@@ -1,6 +1,7 @@
 """How sharp each objective is: the ITF Fisher, the observed information by Louis, and their mismatch."""
 
 from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
+from palrnn.geometry.laplace import InvariantErrorBars, LaplacePosterior, invariant_error_bars, laplace
 from palrnn.geometry.louis import LouisTerms, louis_terms
 from palrnn.geometry.mismatch import Mismatch, curvature_gap, mismatch, subspace_overlap
 from palrnn.geometry.observed import IndefiniteInformationWarning, ObservedInformation, observed_information
@@ -9,14 +10,18 @@ from palrnn.geometry.toy import ToyInformation, ToyStudy, toy_information, toy_s
 __all__ = [
     "ITFOperator",
     "IndefiniteInformationWarning",
+    "InvariantErrorBars",
+    "LaplacePosterior",
     "LouisTerms",
     "Mismatch",
     "ObservedInformation",
     "ToyInformation",
     "ToyStudy",
     "curvature_gap",
+    "invariant_error_bars",
     "itf_fisher",
     "itf_trace",
+    "laplace",
     "louis_terms",
     "mismatch",
     "observed_information",

@@ -183,7 +183,7 @@ class LouisTerms:
         values, vectors = eigsh(operator, k=k, which="LA", v0=generator(seed).standard_normal(size))
         return values[::-1].copy(), vectors[:, ::-1].copy()
 
-    @cached_property
+    @property
     def _deviations(self) -> tuple[Floats, Floats]:
         """Path means less their mean ``(S, p)``, and scores less their path's mean ``(S, K, p)``."""
         means = self.scores.mean(axis=1)

@@ -135,7 +135,8 @@ def mismatch(
 def null_units(*matrices: Floats) -> NDArray[np.int64]:
     """Return the units i for which every matrix ``(p, p)`` annihilates e(A_ii) - e(W_ii), up to rounding.
 
-    With p = M^2 + 2 M these are the ungated units. Empty where p is not of that form.
+    With p = M^2 + 2 M these are the ungated units, and gated ones that were open all the time. Empty where
+    p is not of that form.
     """
     size = len(matrices[0])
     dim = math.isqrt(size + 1) - 1
