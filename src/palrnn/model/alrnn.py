@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_floats, as_int, as_shape, frozen
+from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.model import kernels
 from palrnn.model.trajectory import BOUND, DivergenceWarning, Trajectory
@@ -65,9 +67,9 @@ class ALRNN:
         return ALRNN(A, W.reshape(dim, dim), h, self.E, self.gated)
 
     def embed(self, x: ArrayLike) -> Floats:
-        """Return the latent state of an observation: ``E x`` with its first N entries set to ``x`` (eq. embed).
+        """Return the latent state of an observation: ``E x`` with its first N entries set to ``x``.
 
-        ``x (..., N) -> (..., M)``.
+        ``x (..., N) -> (..., M)`` (eq. alrnn_init_embed).
         """
         seen = self._checked(x, "x", self.observed_dim)
         z = seen @ self.E.T
@@ -104,25 +106,24 @@ class ALRNN:
     def rollout(self, x1: ArrayLike, steps: int, discard: int = 0) -> Trajectory:
         """Let the network run freely from ``x1 (N,)``: ``(steps, M)`` states after ``discard`` steps.
 
-        With ``discard=0`` the first state is ``embed(x1)``. If the state diverges, the trajectory ends before,
-        its ``diverged_at`` tells the step, and a `DivergenceWarning` is given.
+        With ``discard=0`` the first state is ``embed(x1)``. If the state diverges, the trajectory ends
+        before, its ``diverged_at`` tells after how many steps from ``x1``, and a `DivergenceWarning` is
+        given.
         """
-        steps, discard = as_int(steps, "steps", least=1), as_int(discard, "discard")
-        start = self.embed(as_shape(x1, "x1", (self.observed_dim,)))
-        return self.rollout_from(start, steps, discard)
+        return self._run(self.embed(as_shape(x1, "x1", (self.observed_dim,))), steps, discard)
 
     def rollout_from(self, z1: ArrayLike, steps: int, discard: int = 0) -> Trajectory:
         """Like `rollout`, from a latent state ``z1 (M,)``."""
-        start = as_shape(z1, "z1", (self.latent_dim,))
-        states = np.empty((as_int(steps, "steps", least=1), self.latent_dim))
-        diverged = kernels.rollout(
-            self.A, self.W, self.h, self.gated, start, as_int(discard, "discard"), BOUND, states
-        )
+        return self._run(as_shape(z1, "z1", (self.latent_dim,)), steps, discard)
+
+    def _run(self, start: Floats, steps: int, discard: int) -> Trajectory:
+        steps, discard = as_int(steps, "steps", least=1), as_int(discard, "discard")
+        states = np.empty((steps, self.latent_dim))
+        diverged = kernels.rollout(self.A, self.W, self.h, self.gated, start, discard, BOUND, states)
         if diverged < 0:
             return Trajectory(states)
-        at = max(0, diverged - discard)
-        warnings.warn(f"the rollout diverged after {diverged} steps", DivergenceWarning, stacklevel=2)
-        return Trajectory(states[:at], at)
+        warnings.warn(f"the rollout diverged after {diverged} steps", DivergenceWarning, stacklevel=3)
+        return Trajectory(states[: max(0, diverged - discard)], diverged)
 
     def _checked(self, value: ArrayLike, name: str, dim: int) -> Floats:
         array = as_floats(value, name)
@@ -130,16 +131,23 @@ class ALRNN:
             raise ValueError(f"{name} must have {dim} entries in its last axis, got shape {array.shape}")
         return array
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # through the constructor, so that copies are read-only too
+        return ALRNN, (self.A, self.W, self.h, self.E, self.gated)
+
     def __repr__(self) -> str:
         return f"ALRNN(latent_dim={self.latent_dim}, observed_dim={self.observed_dim}, gated={self.gated})"
 
 
-def initial_alrnn(latent_dim: int, observed_dim: int, gated: int, *, init_std: float = 0.01, seed: int = 0) -> ALRNN:
+def initial_alrnn(
+    latent_dim: int, observed_dim: int, gated: int, *, init_std: float = 0.01, seed: int = 0
+) -> ALRNN:
     """Return a random network to start training from (paper, "Parameter initialization").
 
-    ``h = 0``; ``W ~ N(0, init_std^2)``; ``A`` the diagonal of ``K / max eig(K)`` with ``K = R^T R / M + I`` and
-    standard normal ``R``; ``E ~ U(-1/sqrt(N), 1/sqrt(N))``.
+    ``h = 0``; ``W ~ N(0, init_std^2)``; ``A`` the diagonal of ``K / max eig(K)`` with ``K = R^T R / M + I``
+    and standard normal ``R``; ``E ~ U(-1/sqrt(N), 1/sqrt(N))``.
     """
+    pin_blas()  # the last bit of a product may depend on the number of threads
     dim = as_int(latent_dim, "latent_dim", least=1)
     seen = as_int(observed_dim, "observed_dim", least=1, most=dim)
     rng = generator(seed)

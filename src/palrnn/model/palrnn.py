@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import Floats, as_float, as_floats, as_int, as_shape
+from palrnn.engine.checks import Floats, as_float, as_floats, as_int, as_shape, frozen
 from palrnn.engine.seeds import generator
 from palrnn.model import kernels
 from palrnn.model.alrnn import ALRNN
@@ -26,13 +26,15 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PALRNN:
-    """A PAL-RNN (eqs. ssmtransition, probit), with deviations in the coordinates of the drift.
+    """A probabilistic AL-RNN (paper, "PAL-RNN"), with deviations in the coordinates of the drift.
 
-        z_{t+1} ~ N((A + W D(c_t)) z_t + h, Q),   x_t ~ N(z_t[:N], R),   c_{t,j} ~ Bernoulli(Phi(z_{t,M-P+j} / gate_std))
+        c_{t,j} ~ Bernoulli(Phi(z_{t,M-P+j} / gate_std))
+        z_{t+1} ~ N((A + W D(c_t)) z_t + h, Q)
+        x_t     ~ N(z_t[:N], R)
 
-    ``process_std`` and ``observation_std`` are single deviations (isotropic) or one per coordinate, ``(M,)`` and
-    ``(N,)``. A segment starts at ``z_1 ~ N(embed(x_1), initial_std^2 I)``; ``initial_std`` is ``process_std`` unless
-    given. ``gate_std = 0`` means hard gates.
+    ``process_std`` and ``observation_std`` are single deviations (isotropic) or one per coordinate, ``(M,)``
+    and ``(N,)``. A segment starts at ``z_1 ~ N(embed(x_1), initial_std^2 I)``; ``initial_std`` is
+    ``process_std`` unless given. ``gate_std = 0`` means hard gates.
     """
 
     drift: ALRNN
@@ -74,27 +76,36 @@ class PALRNN:
     def sample(self, x1: ArrayLike, steps: int, seed: int = 0) -> Sample:
         """Draw one trajectory of ``steps`` states, with its gates and observations.
 
-        The model is the one that filtering conditions on ``x1``: ``states[0]`` is drawn around ``embed(x1)`` and
-        ``observations[0]`` is ``x1`` itself. A trajectory that diverges ends before that step.
+        The model is the one that filtering conditions on ``x1``: ``states[0]`` is drawn around ``embed(x1)``
+        and ``observations[0]`` is ``x1`` itself. A trajectory that diverges ends before that step, and says
+        so as in `ALRNN.rollout`.
         """
         drift = self.drift
         steps = as_int(steps, "steps", least=2)
         seen = as_shape(x1, "x1", (drift.observed_dim,))
-        rng = generator(seed)
+        # a stream of its own: a filter given the same seed must not see the numbers that made its data
+        rng = generator(seed, "sample")
         start = drift.embed(seen) + np.sqrt(self.initial_variances) * rng.standard_normal(drift.latent_dim)
         process = np.sqrt(self.process_variances) * rng.standard_normal((steps - 1, drift.latent_dim))
         observation = np.sqrt(self.observation_variances) * rng.standard_normal((steps, drift.observed_dim))
         uniforms = rng.random((steps - 1, drift.gated))
-        states, codes = np.empty((steps, drift.latent_dim)), np.empty((steps - 1, drift.gated), dtype=np.bool_)
-        x = np.empty((steps, drift.observed_dim))
-        diverged = kernels.sample(
-            drift.A, drift.W, drift.h, drift.gated, self.gate_std, start, BOUND, process, observation, uniforms, states, codes, x
-        )
+        states, x = np.empty((steps, drift.latent_dim)), np.empty((steps, drift.observed_dim))
+        codes = np.empty((steps - 1, drift.gated), dtype=np.bool_)
+        parameters = (drift.A, drift.W, drift.h, drift.gated, self.gate_std)
+        noises = (process, observation, uniforms)
+        diverged = kernels.sample(*parameters, start, BOUND, *noises, states, codes, x)
         x[0] = seen
         if diverged < 0:
             return Sample(Trajectory(states), codes, x)
-        warnings.warn(f"the sampled trajectory diverged after {diverged} steps", DivergenceWarning, stacklevel=2)
+        warnings.warn(
+            f"the sampled trajectory diverged after {diverged} steps", DivergenceWarning, stacklevel=2
+        )
         return Sample(Trajectory(states[:diverged], diverged), codes[: max(0, diverged - 1)], x[:diverged])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # through the constructor, so that copies are read-only too
+        noises = (self.process_std, self.observation_std, self.gate_std, self.initial_std)
+        return PALRNN, (self.drift, *noises)
 
     def __repr__(self) -> str:
         return (
@@ -104,16 +115,14 @@ class PALRNN:
 
 
 def _deviation(value: float | ArrayLike, name: str, dim: int) -> float | Floats:
+    if np.ndim(value) == 0:
+        return as_float(value.item() if isinstance(value, np.ndarray) else value, name, above=0.0)
     array = as_floats(value, name)
-    if array.ndim > 1 or (array.ndim == 1 and array.shape != (dim,)):
+    if array.shape != (dim,):
         raise ValueError(f"{name} must be one number or have shape ({dim},), got {array.shape}")
     if (array <= 0).any():
         raise ValueError(f"{name} must be greater than 0, got {array.min():g}")
-    if array.ndim == 0:
-        return float(array)
-    copy = array.copy()
-    copy.flags.writeable = False
-    return copy
+    return frozen(array)
 
 
 def _shown(value: float | Floats) -> str:
