@@ -1,5 +1,6 @@
 """Learning by evidence: particle-SAEM on windows."""
 
+from palrnn.tuning.comparison import Comparison, compare, comparison_configs
 from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.evaluation import HeldOutEvaluation, RolloutInvariants, heldout_evaluation
 from palrnn.tuning.history import TuningHistory
@@ -7,11 +8,14 @@ from palrnn.tuning.saem import SAEMResult, saem
 from palrnn.tuning.sequences import lorenz63_sequences
 
 __all__ = [
+    "Comparison",
     "HeldOutEvaluation",
     "RolloutInvariants",
     "SAEMConfig",
     "SAEMResult",
     "TuningHistory",
+    "compare",
+    "comparison_configs",
     "heldout_evaluation",
     "lorenz63_sequences",
     "saem",

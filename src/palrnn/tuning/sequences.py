@@ -16,12 +16,11 @@ from palrnn.engine.seeds import kernel_seed
 def lorenz63_sequences(
     count: int = 4, *, steps: int = 5000, discard: int = 1000, observation_std: float = 0.085, seed: int = 0
 ) -> Floats:
-    """Return the paper's data: ``(count, steps - discard, 3)`` raw Lorenz-63 sequences with observation
-    noise.
+    """Return the paper's tuning data: ``(count, steps - discard, 3)``, noisy Lorenz-63 in raw coordinates.
 
-    Deterministic, from independent starts, the first ``discard`` of ``steps`` steps dropped. The paper's
-    0.085 is read in standardised units, like all its noise levels: it is scaled by the deviations of the
-    system.
+    Deterministic sequences from independent starts, the first ``discard`` of ``steps`` steps dropped. The
+    noise of 0.085 is read in standardised units, like all the paper's noise levels: it is scaled by the
+    deviations of the system.
     """
     count, discard = as_int(count, "count", least=1), as_int(discard, "discard")
     kept = as_int(steps, "steps", least=discard + 1) - discard

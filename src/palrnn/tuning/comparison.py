@@ -1,0 +1,141 @@
+"""Several configurations of one model side by side: what evidence buys, and what it costs.
+
+The anchored configuration has a weight beta. Without it (``full``) evidence is all that counts; as it grows,
+the drift stays where teacher forcing put it, or moves where teacher forcing likes it better. Neither end is
+the answer, so beta is chosen by what it is for: the greatest held-out evidence among the models whose
+free-running dynamics are still as good as before.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+
+from palrnn.data import Standardizer
+from palrnn.engine.checks import as_float
+from palrnn.engine.files import write_text
+from palrnn.engine.progress import Progress
+from palrnn.model import PALRNN
+from palrnn.tuning.config import SAEMConfig
+from palrnn.tuning.saem import SAEMResult, saem
+
+COLUMNS = (
+    "heldout_evidence",
+    "heldout_stderr",
+    "dstsp",
+    "outside",
+    "lyapunov",
+    "lyapunov_error",
+    "sampled_dstsp",
+    "sampled_lyapunov",
+    "process_std",
+    "observation_std",
+    "itf_loss",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Results by name, all from the same model, on the same data and held-out windows."""
+
+    results: dict[str, SAEMResult]
+    slack: float
+
+    def row(self, name: str) -> dict[str, float]:
+        """Return the figures of one result after tuning."""
+        history = self.results[name].history
+        return {column: float(history[column][-1]) for column in COLUMNS}
+
+    @property
+    def chosen(self) -> str | None:
+        """The name of the anchored result to use; None if every one loses the dynamics.
+
+        The greatest held-out evidence among those whose hard-gated rollout does not diverge and whose D_stsp
+        is at most ``slack`` nats above that of the untuned model.
+        """
+        kept = [name for name, result in self.results.items() if self._keeps(result)]
+        return max(kept, key=lambda name: self.row(name)["heldout_evidence"], default=None)
+
+    def _keeps(self, result: SAEMResult) -> bool:
+        before, after = result.history["dstsp"][[0, -1]]
+        bounded = math.isnan(result.history["diverged_at"][-1])
+        return result.config.configuration == "anchored" and bounded and after <= before + self.slack
+
+    def table(self) -> str:
+        """Return the rows as text: evidence, D_stsp and Lyapunov error, hard-gated, then sampled D_stsp."""
+        lines = [
+            f"{'':14s} {'evidence':>16s} {'D_stsp':>7s} {'Lyapunov':>9s} {'error':>7s} {'sampled D':>10s}"
+        ]
+        for name in self.results:
+            row = self.row(name)
+            lines.append(
+                f"{name:14s} {row['heldout_evidence']:8.4f} ± {row['heldout_stderr']:.4f} "
+                f"{row['dstsp']:7.2f} {row['lyapunov']:9.3f} {row['lyapunov_error']:+7.3f} "
+                f"{row['sampled_dstsp']:10.2f}"
+            )
+        return "\n".join(lines)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write one line per result, atomically; NaN becomes an empty cell."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(("name", "configuration", "beta", *COLUMNS))
+        for name, result in self.results.items():
+            beta = result.config.beta if result.config.configuration == "anchored" else math.nan
+            cells = ["" if math.isnan(v) else repr(float(v)) for v in (beta, *self.row(name).values())]
+            writer.writerow((name, result.config.configuration, *cells))
+        write_text(path, buffer.getvalue())
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(self.results)}; chosen: {self.chosen})"
+
+
+def comparison_configs(config: SAEMConfig, betas: Sequence[float]) -> dict[str, SAEMConfig]:
+    """Return ``baseline``, ``calib``, ``full`` and one ``anchored`` configuration for each of ``betas``."""
+    named = {name: config.changed(configuration=name) for name in ("baseline", "calib", "full")}
+    return named | {f"beta-{b:g}": config.changed(configuration="anchored", beta=b) for b in sorted(betas)}
+
+
+def compare(
+    model: PALRNN,
+    sequences: ArrayLike | Sequence[ArrayLike],
+    configs: Mapping[str, SAEMConfig],
+    *,
+    heldout: ArrayLike | Sequence[ArrayLike],
+    reference: ArrayLike,
+    slack: float = 0.5,
+    seed: int = 0,
+    progress: Progress | None = None,
+    threads: int | None = None,
+    run: str | os.PathLike[str] | None = None,
+    standardizer: Standardizer | None = None,
+) -> Comparison:
+    """Tune ``model`` once for each named configuration (see `comparison_configs`) and compare the results.
+
+    Arguments are those of `saem`; with a folder ``run``, each configuration has a folder of its own in it.
+    ``slack`` is how much D_stsp, in nats, an anchored model may lose and still be chosen. Two stretches of
+    the same true system differ by about as much (`dstsp_floor`).
+    """
+    results = {
+        name: saem(
+            model,
+            sequences,
+            config,
+            seed=seed,
+            heldout=heldout,
+            reference=reference,
+            progress=progress,
+            threads=threads,
+            run=None if run is None else Path(run) / name,
+            standardizer=standardizer,
+        )
+        for name, config in configs.items()
+    }
+    return Comparison(results, as_float(slack, "slack", least=0.0))
