@@ -78,6 +78,17 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "smooth",
         "windowed_evidence",
     ),
+    "tuning": (
+        "Comparison",
+        "SAEMConfig",
+        "SAEMResult",
+        "TuningHistory",
+        "compare",
+        "comparison_configs",
+        "heldout_evaluation",
+        "lorenz63_sequences",
+        "saem",
+    ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -100,3 +111,4 @@ if TYPE_CHECKING:
     from palrnn.inference import *
     from palrnn.invariants import *
     from palrnn.model import *
+    from palrnn.tuning import *
