@@ -78,6 +78,25 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "smooth",
         "windowed_evidence",
     ),
+    "geometry": (
+        "ITFOperator",
+        "IndefiniteInformationWarning",
+        "LaplacePosterior",
+        "Mismatch",
+        "ObservedInformation",
+        "curvature_gap",
+        "invariant_error_bars",
+        "itf_fisher",
+        "itf_trace",
+        "laplace",
+        "louis_terms",
+        "mismatch",
+        "observed_information",
+        "subspace_overlap",
+        "toy_information",
+        "toy_series",
+        "toy_study",
+    ),
     "tuning": (
         "Comparison",
         "SAEMConfig",
@@ -108,6 +127,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from palrnn.data import *
     from palrnn.forcing import *
+    from palrnn.geometry import *
     from palrnn.inference import *
     from palrnn.invariants import *
     from palrnn.model import *

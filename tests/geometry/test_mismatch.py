@@ -10,7 +10,7 @@ from palrnn.geometry import (
     mismatch,
     subspace_overlap,
 )
-from palrnn.geometry.mismatch import identifiable_basis, null_units
+from palrnn.geometry.comparison import identifiable_basis, null_units
 from palrnn.model import ALRNN, PALRNN
 
 

@@ -1,10 +1,10 @@
 """How sharp each objective is: the ITF Fisher, the observed information by Louis, and their mismatch."""
 
+from palrnn.geometry.comparison import Mismatch, curvature_gap, mismatch, subspace_overlap
 from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
-from palrnn.geometry.laplace import InvariantErrorBars, LaplacePosterior, invariant_error_bars, laplace
 from palrnn.geometry.louis import LouisTerms, louis_terms
-from palrnn.geometry.mismatch import Mismatch, curvature_gap, mismatch, subspace_overlap
 from palrnn.geometry.observed import IndefiniteInformationWarning, ObservedInformation, observed_information
+from palrnn.geometry.posterior import InvariantErrorBars, LaplacePosterior, invariant_error_bars, laplace
 from palrnn.geometry.toy import ToyInformation, ToyStudy, toy_information, toy_series, toy_study
 
 __all__ = [
