@@ -89,6 +89,15 @@ def test_divergence_names_the_update_and_keeps_the_last_good_model(series):
     assert np.isfinite(parameters(caught.value.model)).all()
 
 
+@pytest.mark.parametrize("updates", [1, 2, 250])
+def test_parameters_that_overflow_are_divergence_too(series, updates):
+    # a step of this length leaves the range of float32 at once, before any loss could tell
+    config = SMALL.changed(learning_rate=1e38, final_learning_rate=1e38, updates=updates, gradient_clip=None)
+    with pytest.raises(TrainingDivergedError, match="diverged at update") as caught:
+        train(100 * series, config)
+    assert np.isfinite(parameters(caught.value.model)).all()
+
+
 @pytest.mark.parametrize(
     ("changes", "x", "words"),
     [

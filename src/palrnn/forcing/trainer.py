@@ -29,8 +29,8 @@ from palrnn.model import ALRNN
 class TrainingDivergedError(ArithmeticError):
     """Training met a loss or gradient that is not finite.
 
-    ``update`` is the number (from 1) of the update that failed, ``model`` the network just before it, and
-    ``checkpoint`` the last checkpoint on disk, if the run has a folder.
+    ``update`` is the number (from 1) of the update that failed, ``model`` the last network with finite
+    parameters, and ``checkpoint`` the last checkpoint on disk, if the run has a folder.
     """
 
     def __init__(self, update: int, model: ALRNN, config: TrainConfig, checkpoint: Path | None) -> None:
@@ -94,9 +94,11 @@ def train(
     with listening(progress, "training") as report:
         try:
             while state.done < config.updates:
-                state = _advanced(state, batches, _stop(state.done, config), keeper)
-                if _due(state.done, config):
-                    state = state.evaluated(_evaluation(state, reference, dt))
+                after = _advanced(state, batches, _stop(state.done, config), keeper)
+                if _due(after.done, config):
+                    after = after.evaluated(_evaluation(after, reference, dt))
+                # in one assignment: an interruption finds the update with its evaluation, or neither
+                state = after
                 if state.done % config.checkpoint_every == 0 or state.done == config.updates:
                     keeper.save(state)
                 report(state.done, config.updates, _figures(state))
@@ -194,9 +196,11 @@ def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) ->
         state.gradient_norm[now],
     )
     state.seconds[now] = (time.perf_counter() - begun) / (end - state.done)
-    if diverged >= 0:
-        before = replace(state, theta=theta).current
-        raise TrainingDivergedError(state.done + diverged + 1, before, config, keeper.checkpoint)
+    finite = bool(np.isfinite(theta).all())
+    if diverged >= 0 or not finite:
+        failed = state.done + diverged + 1 if diverged >= 0 else end
+        before = replace(state, theta=theta).current if finite else state.current
+        raise TrainingDivergedError(failed, before, config, keeper.checkpoint)
     return replace(state, done=end, theta=theta, first=first, second=second)
 
 
