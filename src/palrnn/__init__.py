@@ -108,6 +108,11 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "lorenz63_sequences",
         "saem",
     ),
+    "facade": (
+        "Reconstruction",
+        "ReportSettings",
+        "reconstruct",
+    ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -126,6 +131,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from palrnn.data import *
+    from palrnn.facade import *
     from palrnn.forcing import *
     from palrnn.geometry import *
     from palrnn.inference import *

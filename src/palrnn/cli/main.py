@@ -14,7 +14,7 @@ import typer
 from palrnn.cli.app import app
 
 # in the order of the table of contents that `palrnn --help` shows
-_COMMANDS = ("demo", "train", "tune", "evaluate", "reproduce", "status", "import_torch")
+_COMMANDS = ("demo", "train", "tune", "evaluate", "report", "reproduce", "status", "import_torch")
 
 for _name in _COMMANDS:
     importlib.import_module(f"palrnn.cli.{_name}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from palrnn.report.blocks import Page, json_download
+from palrnn.report.blocks import Card, Page, json_download
 from palrnn.report.findings import Run
 from palrnn.report.page import write_page
 from palrnn.report.sections import (
@@ -54,20 +54,21 @@ def write_report(runs: Sequence[Run], path: str | os.PathLike[str], title: str =
     write_page(report_page(runs, title), path)
 
 
+def headlines(run: Run) -> tuple[Card, ...]:
+    """Return the headline numbers of ``run``, each with a sentence on what it means."""
+    return overview.headlines(run)
+
+
 def numbers(run: Run) -> dict[str, Any]:
     """Return what was found about ``run`` as JSON-like numbers, without the trajectories."""
     found = {name: getattr(run, name) for name in ("invariants", "filtering", "geometry", "tuning")}
-    headlines = [asdict(card) for card in overview.headlines(run)]
-    return {"name": run.name, "facts": run.facts, "headlines": headlines} | {
+    cards = [asdict(card) for card in headlines(run)]
+    return {"name": run.name, "facts": run.facts, "headlines": cards} | {
         name: part.model_dump(mode="json") for name, part in found.items() if part is not None
     }
 
 
 def _subtitle(run: Run) -> str:
-    model = run.facts.get("Model", {})
-    sizes = ", ".join(f"{key} {value}" for key, value in list(model.items())[:2])
-    return (
-        f"{run.reference.shape[1]} observed coordinates, {len(run.reference)} held-out steps; {sizes}".strip(
-            "; "
-        )
-    )
+    sizes = ", ".join(f"{key} {value}" for key, value in list(run.facts.get("Model", {}).items())[:2])
+    held = run.facts.get("Data", {}).get("held-out steps", len(run.reference))
+    return f"{run.reference.shape[1]} observed coordinates, {held} held-out steps; {sizes}".strip("; ")

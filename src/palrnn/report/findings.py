@@ -112,7 +112,7 @@ class Stage(Config):
     """A model in the course of tuning: its held-out evidence, its noise and its dynamics."""
 
     name: str
-    evidence: float
+    evidence: Number
     evidence_stderr: Number = None
     process_std: float
     observation_std: float

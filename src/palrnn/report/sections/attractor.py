@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,20 @@ from numpy.typing import NDArray
 from palrnn.engine.checks import Floats
 from palrnn.report.blocks import Choice, Figure, Section, View, csv_download, number, packed
 from palrnn.report.findings import Run
-from palrnn.report.sections.drawing import axis, colour, per_run, percent
+from palrnn.report.sections.drawing import COLOURS, axis, colour, per_run, percent
 
 _POINTS = 5000
 _SHOWN_CODES = 6
 _NAMES = ("x", "y", "z")
+
+
+class Group(NamedTuple):
+    """Steps that share a colour; ``other`` marks codes that share it with more visited ones."""
+
+    name: str
+    steps: NDArray[np.int64]
+    colour: str
+    other: bool = False
 
 
 def section(runs: Sequence[Run]) -> Section | None:
@@ -47,12 +56,16 @@ def portrait(run: Run, key: str, points: int = _POINTS) -> Figure:
         _trace(truth, "held-out data", deep)
         | {"mode": "lines", "line": {"color": "@faint", "width": 1.5 if deep else 1}}
     ]
-    groups, distinct = by_code(codes)
-    for name, members, shade in groups:
-        size = 2 if deep else 3
-        traces.append(
-            _trace(path[members], name, deep) | {"mode": "markers", "marker": {"color": shade, "size": size}}
-        )
+    symbols = run.invariants.symbols if run.invariants else None
+    groups, distinct = by_code(codes, symbols.codes if symbols else ())
+    first_other = next((group for group in groups if group.other), None)
+    for group in groups:
+        marker = {"color": group.colour, "size": 2 if deep else 3, "opacity": 0.55 if group.other else 1}
+        trace = _trace(path[group.steps], group.name, deep) | {"mode": "markers", "marker": marker}
+        if group.other:
+            # one entry in the legend for all of them
+            trace |= {"legendgroup": "others", "showlegend": group is first_other}
+        traces.append(trace)
     made = (False,) + (True,) * len(groups)
     titles = {_NAMES[i]: axis(name) for i, name in enumerate(names)}
     planes = (("x", "z"), ("x", "y"), ("y", "z"))
@@ -115,28 +128,45 @@ def decorrelation(x: Floats) -> int:
     return int(below[0]) if below.size else 1
 
 
-def by_code(codes: NDArray[np.bool_]) -> tuple[list[tuple[str, NDArray[np.int64], str]], int]:
-    """Return the most visited codes with their steps and colours, the others as one, and their number."""
+def by_code(codes: NDArray[np.bool_], ranked: Sequence[str] = ()) -> tuple[list[Group], int]:
+    """Return the steps of ``codes (T, P)`` in groups of one colour each, and the number of different codes.
+
+    The most visited codes (by ``ranked``, or by their counts) have a group and a colour of their own. The
+    others share the colours like countries on a map: none has the colour of a code that it follows or
+    precedes, as far as the colours go.
+    """
     if codes.shape[1] == 0 or len(codes) == 0:
-        return [("generated path", np.arange(len(codes)), colour(0))], 1
+        return [Group("generated path", np.arange(len(codes)), colour(0))], 1
     patterns, member = np.unique(codes, axis=0, return_inverse=True)
     member = member.ravel()
     counts = np.bincount(member)
-    order = np.argsort(-counts, kind="stable")
+    names = [bits(pattern) for pattern in patterns]
+    rank = {name: i for i, name in enumerate(ranked)}
+    order = sorted(range(len(names)), key=lambda k: (rank.get(names[k], len(rank)), -counts[k]))
+    painted = _painted(member, order)
     groups = [
-        (
-            f"{bits(patterns[which])} ({percent(counts[which] / len(codes))})",
-            np.flatnonzero(member == which),
-            colour(i),
+        Group(
+            f"{names[k]} ({percent(counts[k] / len(codes))})", np.flatnonzero(member == k), colour(painted[k])
         )
-        for i, which in enumerate(order[:_SHOWN_CODES])
+        for k in order[:_SHOWN_CODES]
     ]
-    rest = np.flatnonzero(np.isin(member, order[_SHOWN_CODES:]))
-    if rest.size:
-        groups.append(
-            (f"{len(order) - _SHOWN_CODES} other codes ({percent(rest.size / len(codes))})", rest, "@soft")
-        )
+    others = order[_SHOWN_CODES:]
+    for shade in sorted({painted[k] for k in others}):
+        steps = np.flatnonzero(np.isin(member, [k for k in others if painted[k] == shade]))
+        groups.append(Group(f"{len(others)} other codes", steps, colour(shade), other=True))
     return groups, len(patterns)
+
+
+def _painted(member: NDArray[np.int64], order: list[int]) -> dict[int, int]:
+    """Return a colour for each code: the first ones their own, others the rarest among their neighbours."""
+    here, there = member[:-1], member[1:]
+    moves = np.unique(np.column_stack([here, there])[here != there], axis=0)
+    painted = {k: i for i, k in enumerate(order[: len(COLOURS)])}
+    for k in order[len(COLOURS) :]:
+        near = {int(b if a == k else a) for a, b in moves if k in (a, b)}
+        used = [painted[neighbour] for neighbour in near if neighbour in painted]
+        painted[k] = min(range(len(COLOURS)), key=used.count)
+    return painted
 
 
 def bits(code: NDArray[np.bool_]) -> str:
@@ -152,7 +182,7 @@ def _trace(points: Floats, name: str, deep: bool) -> dict[str, object]:
 def _summary(
     run: Run,
     names: Sequence[str],
-    groups: list[tuple[str, NDArray[np.int64], str]],
+    groups: list[Group],
     distinct: int,
     steps: int,
 ) -> str:
@@ -173,4 +203,4 @@ def _summary(
     if not run.codes.shape[1]:
         return words
     gates = f"It passes through {distinct} linear regions; colours are switching codes"
-    return f"{words} {gates}, the most visited {groups[0][0]}."
+    return f"{words} {gates}, the most visited {groups[0].name}."

@@ -70,7 +70,7 @@ def without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 def percent(share: float) -> str:
     """Return a share as a percentage."""
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.3g}\N{NO-BREAK SPACE}%"
 
 
 def sentence(parts: Sequence[str], tail: str = "") -> str:

@@ -61,7 +61,8 @@ def table(run: Run, tuning: Tuning) -> Table:
     return Table(
         f"{tuning.windows} held-out windows of {tuning.length} steps, {tuning.particles} particles; "
         "evidence in nats per step "
-        f"and coordinate.{reference}",
+        f"and coordinate, D_stsp "
+        f"against the second half of the held-out data.{reference}",
         header,
         rows,
         (csv_download("tuning.csv", header, rows),),
@@ -161,5 +162,7 @@ def _summary(tuning: Tuning) -> str:
     return f"{words}."
 
 
-def _with_error(value: float, error: float | None) -> str:
+def _with_error(value: float | None, error: float | None) -> str:
+    if value is None:
+        return "−∞: some window is impossible"
     return number(value) if not error else f"{number(value)} ± {number(error, 2)}"

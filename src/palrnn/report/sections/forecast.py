@@ -43,8 +43,8 @@ def series(run: Run, key: str) -> Figure:
     for i in range(shown):
         place = {"xaxis": "x", "yaxis": "y" if i == 0 else f"y{i + 1}", "showlegend": i == 0}
         lines = (
-            ("data", forecast.truth, "@ink", 1.2),
-            ("forced", forecast.forced, "@blue", 1.6),
+            ("data", forecast.truth, "@faint", 4),
+            ("forced", forecast.forced, "@blue", 1.5),
             ("free-running", forecast.free, "@vermilion", 1.6),
         )
         for name, values, colour, width in lines:

@@ -207,12 +207,13 @@ def split(runs: Sequence[Run]) -> Figure:
 
 def _warning(run: Run) -> Note:
     found = _of(run)
+    why = "its Monte Carlo error exceeds its smallest eigenvalues"
+    if found.samples <= found.dimension:
+        rank = f"its missing part has rank at most {found.samples - 1}"
+        why = f"with {found.samples} smoothing samples {rank} and exceeds the complete part there"
     return Note(
         f"{run.name}: the estimated marginal-likelihood information is indefinite in {found.negative} of "
-        f"{found.dimension} "
-        f"directions. With {found.samples} smoothing samples its missing part has rank at most "
-        f"{found.samples - 1} and exceeds "
-        "the complete part there; take more samples before reading single directions."
+        f"{found.dimension} directions: {why}. Take more samples before reading single directions."
     )
 
 

@@ -126,6 +126,8 @@ def _evidence(run: Run) -> Card | None:
     if first.lyapunov is not None and last.lyapunov is not None:
         words += f", and λ₁ from {number(first.lyapunov)} to {number(last.lyapunov)}"
         words += ": more evidence is not the same as better dynamics"
+    if first.evidence is None or last.evidence is None:
+        return None
     gain = last.evidence - first.evidence
     return Card("Evidence gained by tuning", f"{'+' if gain > 0 else ''}{number(gain)}", f"{words}.", "nats")
 

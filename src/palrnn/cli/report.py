@@ -1,0 +1,65 @@
+"""`palrnn report`: one HTML page about a run, or about several side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+
+
+@app.command("report", epilog="Example: palrnn report run/ -o report.html")
+def report_command(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, as `palrnn train` leaves them.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write.")] = Path("report.html"),
+    title: Annotated[str, typer.Option(help="A title for the page.")] = "",
+    reference: Annotated[
+        Path | None, typer.Option(help="The held-out series, raw, for runs without a reference.npy.")
+    ] = None,
+    process_std: Annotated[
+        float | None, typer.Option(help="Process noise of the probabilistic counterpart (0.1).")
+    ] = None,
+    observation_std: Annotated[float | None, typer.Option(help="Its observation noise (0.1).")] = None,
+    gate_std: Annotated[float | None, typer.Option(help="Its gate noise (0.7).")] = None,
+    tune: Annotated[
+        bool, typer.Option("--tune/--no-tune", help="Tune by evidence and compare before and after.")
+    ] = True,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="Settings as TOML: [judge] [filter] [geometry] [tune]."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="The seed of all analyses (0).")] = None,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Write a self-contained HTML report. Results that a run's folder lacks are computed, and kept there.
+
+    The settings of the analyses are written beside the page, as OUTPUT.toml.
+    """
+    from palrnn.cli.analysing import analysed
+    from palrnn.data import load_series
+    from palrnn.facade import Reconstruction, ReportSettings
+    from palrnn.report.document import numbers, write_report
+
+    voice = Voice(json, quiet)
+    voice.compiling()
+    settings = ReportSettings() if config is None else ReportSettings.from_toml(config)
+    if seed is not None:
+        settings = settings.seeded(seed)
+    if not output.resolve().parent.is_dir():
+        raise ValueError(f"{output}: the folder {output.resolve().parent} does not exist")
+    held = None if reference is None else load_series(reference)
+    noise = {"process_std": process_std, "observation_std": observation_std, "gate_std": gate_std}
+    given = {name: value for name, value in noise.items() if value is not None}
+    found = []
+    for folder in runs:
+        result = Reconstruction.load(folder, reference=held)
+        voice.say(f"{folder}: {result.model}")
+        found.append(analysed(result.with_noise(**given), settings, voice, tune=tune))
+    write_report(found, output, title)
+    settings.to_toml(output.with_suffix(".toml"))
+    values = {"report": str(output), "runs": [numbers(run) for run in found]}
+    size = output.stat().st_size / 1e6
+    voice.result(values, f"wrote {output} ({size:.1f} MB, {len(found)} run{'s' * (len(found) > 1)})")

@@ -1,0 +1,205 @@
+"""What inference says about a model: the filter's health, the two geometries, evidence through tuning.
+
+The model is a PAL-RNN here, and series are in its standardised coordinates.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from palrnn.engine.checks import Floats
+from palrnn.engine.progress import Progress, quiet
+from palrnn.facade.settings import FilterSettings, GeometrySettings, TuneSettings
+from palrnn.geometry import (
+    IndefiniteInformationWarning,
+    ObservedInformation,
+    curvature_gap,
+    itf_fisher,
+    itf_trace,
+    mismatch,
+    observed_information,
+)
+from palrnn.inference import Filtered, rbpf, smooth
+from palrnn.model import PALRNN
+from palrnn.report.findings import Filtering, Geometry, Stage, Tuning
+from palrnn.tuning import SAEMConfig, SAEMResult, saem
+
+# a matrix of this order and its eigenvalues still take seconds and tens of megabytes
+_MOST_DENSE = 3000
+_SHOWN_OVERLAPS = 50
+
+
+def filtered(model: PALRNN, x: Floats, settings: FilterSettings, progress: Progress = quiet) -> Filtered:
+    """Return the particle filter's pass over the start of ``x``."""
+    return rbpf(
+        model,
+        x[: settings.steps],
+        particles=settings.particles,
+        seed=settings.seed,
+        target=settings.target,
+        resampling=settings.resampling,
+        ess_threshold=settings.ess_threshold,
+        progress=progress,
+    )
+
+
+def filtering(found: Filtered, settings: FilterSettings) -> Filtering:
+    """Return the diagnostics of a filter pass, and how many of the gate paths drawn after it differ."""
+    model = found.model
+    smoothed = smooth(found, paths=settings.paths, seed=settings.seed)
+    return Filtering(
+        particles=found.particles,
+        ess_threshold=settings.ess_threshold,
+        target=found.target,
+        log_evidence=found.log_evidence,
+        ess=found.ess.tolist(),
+        resampled=found.resampled.tolist(),
+        entropy_bits=found.code_entropy.tolist(),
+        gated=model.drift.gated,
+        process_std=typical(model.process_std),
+        observation_std=typical(model.observation_std),
+        gate_std=model.gate_std,
+        paths=settings.paths,
+        distinct_first=int(smoothed.distinct[0]),
+    )
+
+
+def compared(
+    model: PALRNN, x: Floats, tau: int, settings: GeometrySettings, progress: Progress = quiet
+) -> Geometry:
+    """Return how the curvatures of forcing and of the marginal likelihood compare on the start of ``x``.
+
+    Networks of more than 3000 drift parameters are compared by their traces only.
+    """
+    segment, tau = x[: settings.steps], settings.tau or tau
+    std = typical(model.observation_std)
+    with warnings.catch_warnings():
+        # the report says so itself, with the number of negative directions
+        warnings.simplefilter("ignore", IndefiniteInformationWarning)
+        louis = observed_information(
+            model,
+            segment,
+            particles=settings.particles,
+            paths=settings.paths,
+            states_per_path=settings.states_per_path,
+            target=settings.target,
+            seed=settings.seed,
+            progress=progress,
+        )
+        trace = itf_trace(model.drift, segment, tau, std)
+        gap = curvature_gap(trace, louis.trace_observed, len(segment))
+    steps, size = len(segment), model.drift.latent_dim * (model.drift.latent_dim + 2)
+    matrices: dict[str, Any] = {"logdet_gap": None, "q90": None, "negative": 0}
+    matrices |= {"eigenvalues_itf": [], "eigenvalues_observed": [], "overlap": []}
+    if size <= _MOST_DENSE and trace + louis.trace_observed / steps > 0:
+        matrices = _matrix_findings(itf_fisher(model.drift, segment, tau, std), louis, settings.ridge)
+    return Geometry(
+        steps=steps,
+        tau=tau,
+        particles=settings.particles,
+        samples=louis.samples,
+        target=settings.target,
+        entropy_bits=louis.code_entropy,
+        gap=_number(gap),
+        trace_itf=trace,
+        trace_observed=louis.trace_observed / steps,
+        trace_complete=louis.trace_complete / steps,
+        trace_state=(louis.trace_missing_state or 0.0) / steps,
+        trace_switching=(louis.trace_missing_switching or 0.0) / steps,
+        mir=louis.mir,
+        dimension=size,
+        **matrices,
+    )
+
+
+def tuned(
+    model: PALRNN,
+    x: Floats,
+    settings: TuneSettings,
+    configuration: str,
+    *,
+    dt: float | None = None,
+    progress: Progress | None = None,
+) -> SAEMResult:
+    """Return what particle-SAEM makes of ``model``: the first half of ``x`` tunes, the second judges.
+
+    ``configuration`` is "baseline" to judge the model as it is.
+    """
+    half = len(x) // 2
+    length = min(settings.length, max(2, (half - 1) // 4))
+    steps = max(100, min(9000, half))
+    config = SAEMConfig(
+        configuration=configuration,  # type: ignore[arg-type]
+        length=length,
+        iterations=settings.iterations,
+        windows=settings.windows,
+        particles=settings.particles,
+        paths=settings.paths,
+        target=settings.target,
+        heldout_windows=min(settings.heldout_windows, (half - 1) // length),
+        rollout_steps=steps + 1000,
+        rollout_discard=1000,
+        dt=dt or 1.0,
+    )
+    return saem(
+        model,
+        x[:half],
+        config,
+        seed=settings.seed,
+        heldout=x[half:],
+        reference=x[half : half + steps],
+        progress=progress,
+    )
+
+
+def tuning(results: list[SAEMResult]) -> Tuning:
+    """Return the stages of tuning: each configuration's last model on the same held-out windows."""
+    config = results[0].config
+    stages = []
+    for result in results:
+        last = result.history.rows[-1]
+        course = result.history["evidence"]
+        stages.append(
+            Stage(
+                name=result.config.configuration,
+                evidence=_number(last["heldout_evidence"]),
+                evidence_stderr=_number(last["heldout_stderr"]),
+                process_std=typical(result.model.process_std),
+                observation_std=typical(result.model.observation_std),
+                dstsp=_number(last["dstsp"]),
+                lyapunov=_number(last["lyapunov"]),
+                history=tuple(course[np.isfinite(course)].tolist()),
+            )
+        )
+    return Tuning(
+        length=config.length,
+        windows=config.heldout_windows,
+        particles=config.particles,
+        target=config.target,
+        stages=stages,
+    )
+
+
+def typical(std: float | Floats) -> float:
+    """Return one deviation for all coordinates: the root mean square."""
+    return float(np.sqrt(np.mean(np.square(std))))
+
+
+def _matrix_findings(itf: Floats, louis: ObservedInformation, ridge: float) -> dict[str, Any]:
+    found = mismatch(itf, louis.observed / louis.steps, ridge=ridge, k=_SHOWN_OVERLAPS)
+    return {
+        "logdet_gap": _number(found.logdet_gap),
+        "q90": _number(found.q90) if len(found.log10_gamma) else None,
+        "negative": found.negative,
+        "eigenvalues_itf": found.itf_eigenvalues.tolist(),
+        "eigenvalues_observed": found.observed_eigenvalues.tolist(),
+        "overlap": [(k + 1, float(value)) for k, value in enumerate(found.overlaps[:_SHOWN_OVERLAPS])],
+    }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
