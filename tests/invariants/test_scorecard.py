@@ -46,7 +46,7 @@ def test_against_a_system_the_reference_exponents_are_computed():
     card = scorecard(
         _lorenz_model(), lorenz63_system(), standardizer=Standardizer.fit(x), steps=1000, discard=100, pairs=2
     )
-    # Lorenz-63: 0.906, within four of the standard errors of 100,000 steps
+    # Lorenz-63: 0.906, within four standard errors
     assert abs(card.lyapunov - 0.9056) < 4 * card.reference_exponents.stderr[0]
     # a fixed point is in one bin, and has no spectrum
     assert card.hard.dstsp.value > 5

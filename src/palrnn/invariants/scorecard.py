@@ -20,7 +20,7 @@ from palrnn.invariants.quantities import Quantities, quantities_of_interest
 from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
 from palrnn.model import ALRNN, PALRNN
 
-_REFERENCE_STEPS = 100_000
+_REFERENCE_WORK = 4_000_000
 _MOST_GATED = 14
 
 
@@ -114,7 +114,8 @@ def scorecard(
                 f"reference must have {drift.observed_dim} coordinates, {reference.name} has {dim}"
             )
         truth = reference.simulate(steps, dt=dt, process_std=process_std, discard=SETTLE, seed=seed)
-        known = lyapunov_spectrum(reference, truth[-1], steps=_REFERENCE_STEPS, dt=dt)
+        # a step costs about the square of the dimension; all exponents in a second or so
+        known = lyapunov_spectrum(reference, truth[-1], steps=max(20_000, _REFERENCE_WORK // dim**2), dt=dt)
         lyapunov = known.largest if lyapunov is None else lyapunov
     else:
         source = as_series(reference, "reference", min_steps=40, dim=drift.observed_dim)
