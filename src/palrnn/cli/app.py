@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,10 +23,30 @@ app = typer.Typer(
     help="Learn a small switching surrogate of a chaotic system; measure the geometry of what trained it.",
 )
 
+
+def _version(asked: bool) -> None:
+    if asked:
+        from palrnn import __version__
+
+        print(f"palrnn {__version__}")
+        raise typer.Exit
+
+
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on standard output.")
 ]
 QuietFlag = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors only.")]
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+    # taken off the command line in main(), so that it works in any place; here for the help
+    debug: Annotated[bool, typer.Option("--debug", help="On an error, show the traceback.")] = False,
+) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -42,7 +64,7 @@ class Voice:
     def result(self, values: Mapping[str, Any], words: str) -> None:
         """Print the result: ``values`` as JSON with --json, otherwise ``words``."""
         if self.json:
-            print(json.dumps(values, indent=2, allow_nan=False))
+            print(json.dumps(_plain(values), indent=2, allow_nan=False))
         elif not self.quiet:
             print(words)
 
@@ -57,3 +79,16 @@ class Voice:
         from palrnn.engine.kernel import on_compile
 
         on_compile(lambda: self.say("compiling the kernels, once (a minute or so on a first start)"))
+
+
+def _plain(value: Any) -> Any:
+    """Return ``value`` as JSON can hold it: arrays as lists, what is not finite as null."""
+    if hasattr(value, "tolist"):  # arrays and NumPy's scalars
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value

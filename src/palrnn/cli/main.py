@@ -8,13 +8,15 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
+import warnings
+from typing import Any
 
 import typer
 
 from palrnn.cli.app import app
 
 # in the order of the table of contents that `palrnn --help` shows
-_COMMANDS = ("demo", "train", "tune", "evaluate", "report", "reproduce", "status", "import_torch")
+_COMMANDS = ("demo", "train", "tune", "evaluate", "geometry", "report", "reproduce", "status", "zoo", "import_torch")
 
 for _name in _COMMANDS:
     importlib.import_module(f"palrnn.cli.{_name}")
@@ -26,7 +28,12 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in words
     if debug:
         words.remove("--debug")
-    sys.exit(_run(words, debug))
+    with warnings.catch_warnings():
+        if not debug:
+            warnings.showwarning = _warn
+        if {"-q", "--quiet"} & set(words):
+            warnings.simplefilter("ignore")
+        sys.exit(_run(words, debug))
 
 
 def _run(words: list[str], debug: bool) -> int:
@@ -36,17 +43,27 @@ def _run(words: list[str], debug: bool) -> int:
     except (typer.Abort, KeyboardInterrupt):
         print("palrnn: interrupted", file=sys.stderr)
         return 130
-    except (ValueError, OSError, ArithmeticError, MemoryError) as error:
+    except Exception as error:
         if debug:
             traceback.print_exc()
-        print(f"palrnn: error: {error}", file=sys.stderr)
-        return 1
-    except Exception as error:
         # usage errors; newer Typer brings its own Click, so they are told by what they can do
-        if not hasattr(error, "show"):
-            raise
-        error.show()
-        return 2
+        if hasattr(error, "show"):
+            error.show()
+            return int(getattr(error, "exit_code", 2))
+        print(f"palrnn: error: {_sentence(error)}", file=sys.stderr)
+        return 1
+
+
+def _sentence(error: Exception) -> str:
+    """Return what an error says in one line; of an error that nobody foresaw, also its kind."""
+    words = " ".join(str(error).split())
+    if isinstance(error, (ValueError, OSError, ArithmeticError)) and words:
+        return words
+    return f"{type(error).__name__}: {words} (--debug shows where)"
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"palrnn: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 if __name__ == "__main__":
