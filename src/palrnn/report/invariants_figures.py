@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,6 +26,8 @@ from palrnn.invariants import (
 from palrnn.report.style import BLACK, BLUE, SEQUENTIAL, VERMILION, save_figure, styled
 
 _MOST_POINTS = 6000
+# consecutive states of a map are not neighbours: a line between them would show nothing
+_MAP: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 1.5}
 
 
 def lyapunov_figure(model: LyapunovSpectrum, reference: LyapunovSpectrum | None = None) -> Figure:
@@ -66,7 +69,7 @@ def lyapunov_figure(model: LyapunovSpectrum, reference: LyapunovSpectrum | None 
         )
         axes.set_ylim(1.8 * drawn.min(initial=-1.0), 1.3 * drawn.max(initial=1.0))
         axes.set_xlim(0.5, len(model.exponents) + 0.5)
-        axes.legend(loc="lower left")
+        axes.legend(loc="upper right")
         return figure
 
 
@@ -105,24 +108,28 @@ def attractor_figure(
 ) -> Figure:
     """Draw the generated trajectory over the true one, in two projections of the first coordinates.
 
-    Series of one column are drawn against their own past.
+    A series of one column is drawn against its own past.
     """
     truth = as_series(reference, "reference")
     model = as_series(generated, "generated", dim=truth.shape[1])
-    views = _views(truth.shape[1])
+    lag = _lag(truth) if truth.shape[1] == 1 else 0
+    if lag:
+        truth, model = _delayed(truth, lag), _delayed(model, lag)
+    views = [(0, 1)] if truth.shape[1] == 2 else [(0, 1), (0, 2)]
+    style = _MAP if lag == 1 else {}
     with styled():
         figure = Figure(figsize=(3.2 * len(views), 3.2), layout="constrained")
         for axes, (a, b) in zip(np.atleast_1d(figure.subplots(1, len(views))), views, strict=True):
             for series, color, name, width in ((truth, "0.6", "true", 0.9), (model, VERMILION, label, 0.4)):
-                x, y = _projected(series[:_MOST_POINTS], a, b)
-                axes.plot(x, y, color=color, linewidth=width, label=name, alpha=0.8)
-            axes.set_xlabel(f"$x_{a + 1}$")
-            axes.set_ylabel(f"$x_{b + 1}$" if a != b else f"$x_{a + 1}$ ten steps before")
+                x, y = series[:_MOST_POINTS, a], series[:_MOST_POINTS, b]
+                axes.plot(x, y, color=color, linewidth=width, label=name, alpha=0.8, **style)
+            axes.set_xlabel("$x_1$" if lag else f"$x_{a + 1}$")
+            axes.set_ylabel(_before(lag) if lag else f"$x_{b + 1}$")
         first = figure.axes[0]
         first.set_title(title)
-        legend = first.legend(loc="upper left")
-        for line in legend.get_lines():
+        for line in first.legend(loc="upper left").get_lines():
             line.set_linewidth(2)
+            line.set_markersize(5)
         return figure
 
 
@@ -164,18 +171,22 @@ def transitions_figure(symbols: SymbolicDynamics, generated: ArrayLike, *, most:
     common are drawn. Arrows grow with the frequency of a move; staying is not drawn. The ``most`` visited
     codes are.
     """
-    series = as_series(generated, "generated", min_steps=len(symbols.symbols))
+    series = as_series(generated, "generated", min_steps=len(symbols.symbols))[: len(symbols.symbols)]
     most = min(as_int(most, "most", least=1), len(symbols.codes))
-    a, b = _spread_pair(series)
-    times = [symbols.symbols == code for code in range(most)]
-    x = np.array([series[: len(at)][at][:, a].mean() for at in times])
-    y = np.array([series[: len(at)][at][:, b].mean() for at in times])
+    lag = _lag(series) if series.shape[1] == 1 else 0
+    plane = _delayed(series, lag) if lag else series[:, list(_spread_pair(series))]
+    names = ("$x_1$", _before(lag)) if lag else tuple(f"$x_{i + 1}$" for i in _spread_pair(series))
+    places = [plane[symbols.symbols[lag:] == code] for code in range(most)]
+    x, y = np.array([place.mean(axis=0) if len(place) else plane.mean(axis=0) for place in places]).T
+    sizes = 15 + 900 * symbols.occupancy[:most]
+    reach = np.sqrt(sizes / np.pi) + 1
     moves = symbols.transitions.toarray()[:most, :most] * symbols.occupancy[:most, None]
     np.fill_diagonal(moves, 0.0)
     with styled():
         figure = Figure(figsize=(5.6, 4.2), layout="constrained")
         axes = figure.subplots()
-        axes.plot(series[:_MOST_POINTS, a], series[:_MOST_POINTS, b], color="0.9", linewidth=0.4, zorder=0)
+        style = _MAP if lag == 1 else {"linewidth": 0.4}
+        axes.plot(*plane[:_MOST_POINTS].T, color="0.9", zorder=0, **style)
         largest = moves.max(initial=0.0)
         for i, j in zip(*np.nonzero(moves > 0.01 * largest), strict=True):
             share = moves[i, j] / largest
@@ -186,8 +197,8 @@ def transitions_figure(symbols: SymbolicDynamics, generated: ArrayLike, *, most:
                     connectionstyle="arc3,rad=0.15",
                     arrowstyle="-|>",
                     mutation_scale=5 + 5 * share,
-                    shrinkA=3,
-                    shrinkB=3,
+                    shrinkA=reach[i],
+                    shrinkB=reach[j],
                     linewidth=0.4 + 1.4 * share,
                     color=BLACK,
                     alpha=0.25 + 0.65 * share,
@@ -197,7 +208,7 @@ def transitions_figure(symbols: SymbolicDynamics, generated: ArrayLike, *, most:
         dots = axes.scatter(
             x,
             y,
-            s=15 + 900 * symbols.occupancy[:most],
+            s=sizes,
             c=symbols.dwell_times[:most],
             cmap=SEQUENTIAL,
             edgecolors="white",
@@ -205,8 +216,8 @@ def transitions_figure(symbols: SymbolicDynamics, generated: ArrayLike, *, most:
             zorder=2,
         )
         figure.colorbar(dots, ax=axes, label="mean dwell time (steps)", shrink=0.8)
-        axes.set_xlabel(f"$x_{a + 1}$")
-        axes.set_ylabel(f"$x_{b + 1}$" if series.shape[1] > 1 else "")
+        axes.set_xlabel(names[0])
+        axes.set_ylabel(names[1])
         rest = 1.0 - symbols.occupancy[:most].sum()
         more = (
             f" of {len(symbols.codes)} ({rest:.1%} of time in the rest)" if most < len(symbols.codes) else ""
@@ -272,21 +283,26 @@ def _limits(axes: Axes, values: Floats) -> None:
     axes.set_ylim(values.min() - margin, values.max() + margin)
 
 
-def _views(dim: int) -> list[tuple[int, int]]:
-    if dim == 1:
-        return [(0, 0)]
-    return [(0, 1)] if dim == 2 else [(0, 1), (0, 2)]
+def _lag(series: Floats) -> int:
+    """Return the first lag at which ``series (T, 1)`` has an autocorrelation below 1 / e, at most 100."""
+    x = series[:, 0] - series.mean()
+    most = min(100, len(x) - 2)
+    total = float(x @ x)
+    return next((lag for lag in range(1, most) if x[lag:] @ x[:-lag] < total / np.e), max(1, most))
 
 
-def _projected(series: Floats, a: int, b: int) -> tuple[Floats, Floats]:
-    return (series[10:, a], series[:-10, a]) if a == b else (series[:, a], series[:, b])
+def _delayed(series: Floats, lag: int) -> Floats:
+    """Return ``series (T, 1)`` beside its own past: ``(T - lag, 2)``."""
+    return np.column_stack([series[lag:, 0], series[:-lag, 0]])
+
+
+def _before(lag: int) -> str:
+    return "$x_1$ one step before" if lag == 1 else f"$x_1$ {lag} steps before"
 
 
 def _spread_pair(series: Floats) -> tuple[int, int]:
     """Return the two columns with the smallest correlation, the earlier first."""
     dim = series.shape[1]
-    if dim == 1:
-        return 0, 0
     with np.errstate(invalid="ignore", divide="ignore"):
         likeness = np.abs(np.nan_to_num(np.corrcoef(series.T), nan=1.0))
     likeness[np.tril_indices(dim)] = np.inf
