@@ -64,7 +64,8 @@ def dstsp(
 ) -> StateSpaceDivergence:
     """Return D_stsp = KL(reference || generated) of ``generated (T', N)`` against ``reference (T, N)``.
 
-    Both series are in raw coordinates. ``smoothing`` is added to every bin's count. Protocols:
+    Both series are in raw coordinates. ``smoothing`` is added to every bin's count, which is nothing in three
+    dimensions (0.27 points over 30^3 bins) and most of the mass in six (7,290 points over 30^6). Protocols:
 
     - ``paper``: the box is the reference's minimum and maximum; generated points outside it have no bin and
       do not enter the normalisation, but are reported in ``outside``;
