@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from palrnn.cli.main import main
-from palrnn.data import lorenz63
+from palrnn.data import lorenz63, suggest_tau
 from palrnn.model import load_checkpoint
 
 QUICK = (
@@ -103,3 +103,51 @@ def test_divergence_is_an_error_that_says_what_to_try(tmp_path, capsys):
     assert run("train", "lorenz63", "--steps", 3000, *QUICK, *wild, "-o", tmp_path / "run", "-q") == 1
     assert "Try gradient_clip" in capsys.readouterr().err
     assert load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").training["done"] == 0
+
+
+def test_the_held_out_part_is_kept_raw_for_later_analyses(tmp_path):
+    x = lorenz63(3000, seed=2)
+    np.save(tmp_path / "x.npy", x)
+    assert run("train", tmp_path / "x.npy", *QUICK, "-o", tmp_path / "run", "-q") == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "run" / "reference.npy"), x[2400:])
+
+
+def test_tau_of_a_file_is_chosen_from_its_data_and_told(tmp_path):
+    x = lorenz63(6000, seed=2)
+    np.save(tmp_path / "x.npy", x)
+    words = [word for word in QUICK if word not in ("--tau", "5")]
+    assert run("train", tmp_path / "x.npy", *words, "-o", tmp_path / "run", "-q") == 0
+    settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+    assert settings["training"]["tau"] == suggest_tau(x)
+    # the same bytes from the file that tells it
+    again = ("train", "--config", tmp_path / "run" / "config.toml", "-o", tmp_path / "again", "-q")
+    assert run(*again) == 0
+    first, second = (load_checkpoint(tmp_path / name / "checkpoint.safetensors") for name in ("run", "again"))
+    np.testing.assert_array_equal(first.model.theta, second.model.theta)
+    assert (tmp_path / "again" / "config.toml").read_bytes() == (
+        tmp_path / "run" / "config.toml"
+    ).read_bytes()
+
+
+def test_a_table_with_trials_trains_on_all_but_the_last(tmp_path):
+    trials = [lorenz63(steps, seed=seed) for seed, steps in enumerate((300, 250, 400))]
+    lines = ["time,trial,u,v,w"]
+    for number, trial in enumerate(trials):
+        lines += [f"{i},{number},{u!r},{v!r},{w!r}" for i, (u, v, w) in enumerate(trial.tolist())]
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    assert run("train", tmp_path / "x.csv", *QUICK, "-o", tmp_path / "run", "-q") == 0
+    standardizer = load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").standardizer
+    np.testing.assert_allclose(standardizer.mean, np.concatenate(trials[:2]).mean(axis=0), rtol=1e-12)
+    np.testing.assert_array_equal(np.load(tmp_path / "run" / "reference.npy"), trials[2])
+    settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+    assert settings["data"]["columns"] == ["u", "v", "w"]
+
+
+def test_one_coordinate_with_its_past_becomes_several(tmp_path):
+    x = lorenz63(3000, seed=2)[:, :1]
+    np.save(tmp_path / "x.npy", x)
+    words = ("train", tmp_path / "x.npy", *QUICK, "--lags", 3, "--delay", 7, "-o", tmp_path / "run", "-q")
+    assert run(*words) == 0
+    assert load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").model.observed_dim == 3
+    reference = np.load(tmp_path / "run" / "reference.npy")
+    np.testing.assert_array_equal(reference[14:, 2], reference[:-14, 0])

@@ -43,10 +43,22 @@ def train_command(
         float | None, _number("Observation noise on the training part of a simulated series (0).", _DATA)
     ] = None,
     data_seed: Annotated[int | None, _number("Seed of the simulated series (0).", _DATA)] = None,
-    test_fraction: Annotated[float | None, _number("Last part, held out for tests (0.2).", _DATA)] = None,
+    test_fraction: Annotated[
+        float | None, _number("Last part, held out for tests (0.2); of several trials, the last.", _DATA)
+    ] = None,
+    columns: Annotated[
+        list[str] | None, _number("A column of a table to use; once per column (all but time).", _DATA)
+    ] = None,
+    trial: Annotated[str | None, _number("The column that tells trials apart (trial).", _DATA)] = None,
+    lags: Annotated[
+        int | None, _number("Delay embedding: the present and so many - 1 past values (1: off).", _DATA)
+    ] = None,
+    delay: Annotated[int | None, _number("Steps between these (chosen from the data).", _DATA)] = None,
     latent_dim: Annotated[int | None, _number("Latent units M (30).", _TRAINING)] = None,
     gated: Annotated[int | None, _number("Gated units P (10).", _TRAINING)] = None,
-    tau: Annotated[int | None, _number("Steps between forcings (16).", _TRAINING)] = None,
+    tau: Annotated[
+        int | None, _number("Steps between forcings (files: chosen from the data; 16).", _TRAINING)
+    ] = None,
     alpha: Annotated[float | None, _number("Forcing strength, 0 to 1 (1).", _TRAINING)] = None,
     updates: Annotated[int | None, _number("Updates (100000).", _TRAINING)] = None,
     batch_size: Annotated[int | None, _number("Sequences per update (16).", _TRAINING)] = None,
@@ -67,17 +79,17 @@ def train_command(
 ) -> None:
     """Train an AL-RNN by teacher forcing. The same command again continues where the run stopped.
 
-    The folder receives checkpoint.safetensors, history.csv, loss.png and config.toml.
+    The folder receives checkpoint.safetensors, history.csv, loss.png, reference.npy and config.toml.
     """
     from palrnn.cli.train_run import prepared_run
 
-    given = {name: value for name, value in locals().items() if value is not None}
+    given = {name: value for name, value in locals().items() if value is not None and value != []}
     for name in ("output", "config", "json", "quiet", "prepared_run"):
         given.pop(name, None)
     voice = Voice(json, quiet)
     voice.compiling()
     run = prepared_run(output, config, given)
-    voice.say(f"{run.data.series}: training on {len(run.x)} steps, testing on {len(run.heldout)}")
+    voice.say(f"{run.data.series}: training on {run.steps} steps, testing on {len(run.heldout)}")
     result = run.train(voice.progress("training"))
     _report(run, result, voice)
 

@@ -7,21 +7,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field
 
 from palrnn.data import (
     Standardizer,
     add_observation_noise,
-    load_series,
+    column_names,
+    delay_embed,
+    load_trials,
     lorenz63,
     lorenz96,
     rossler,
+    suggest_tau,
     train_test_split,
 )
 from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, read_toml
 from palrnn.engine.progress import Progress
 from palrnn.engine.seeds import kernel_seed
+from palrnn.facade.folder import write_reference
 from palrnn.forcing import Evaluation, TrainConfig, TrainResult, free_running_evaluation, train
 from palrnn.invariants import Floor, dstsp_floor
 
@@ -31,6 +36,7 @@ _SYSTEMS: dict[str, tuple[Any, float]] = {
     "lorenz96": (lorenz96, 0.01),
 }
 _SIMULATED_ONLY = ("steps", "process_std", "observation_std", "data_seed")
+_FILES_ONLY = ("columns", "trial")
 # trajectories can stay near an unstable fixed point for a few thousand steps
 _SETTLE = 10_000
 _FLOOR_PAIRS = 10
@@ -46,6 +52,10 @@ class DataSettings(Config):
     process_std: Annotated[float, Field(ge=0)] = 0.0
     observation_std: Annotated[float, Field(ge=0)] = 0.0
     data_seed: Annotated[int, Field(ge=0)] = 0
+    columns: tuple[str, ...] | None = None
+    trial: str = "trial"
+    lags: Annotated[int, Field(ge=1)] = 1
+    delay: Annotated[int | None, Field(ge=1)] = None
 
 
 class RunSettings(Config):
@@ -57,14 +67,24 @@ class RunSettings(Config):
 
 @dataclass(frozen=True, eq=False)
 class TrainRun:
-    """A run ready to be trained: standardised ``x`` and ``heldout``, and the raw clean training part."""
+    """A run ready to be trained.
+
+    ``x`` holds the standardised training trials, ``heldout`` what comes after them; ``truth`` is the longest
+    training trial without observation noise, and ``reference`` the held-out part, both raw.
+    """
 
     folder: Path
     settings: RunSettings
     standardizer: Standardizer
-    x: Floats
+    x: list[Floats]
     heldout: Floats
     truth: Floats
+    reference: Floats
+
+    @property
+    def steps(self) -> int:
+        """The number of training steps, over all trials."""
+        return sum(map(len, self.x))
 
     @property
     def data(self) -> DataSettings:
@@ -108,12 +128,15 @@ def prepared_run(folder: Path, file: Path | None, given: dict[str, Any]) -> Trai
     before = RunSettings.from_toml(kept) if kept.exists() else None
     table = read_toml(file) if file is not None else before.model_dump(exclude_none=True) if before else {}
     settings = _merged(table, given, file)
+    # what depends on the data is chosen now, so that config.toml tells it and gives the same run again
+    asked = {**table.get("training", {}), **given}
+    run = _with_series(folder, settings, {"tau", "sequence_length"} - asked.keys())
     if before is not None:
-        _refuse_changes(kept, before, settings)
-    run = _with_series(folder, settings)
+        _refuse_changes(kept, before, run.settings)
     folder.mkdir(parents=True, exist_ok=True)
     if before is None:
-        settings.to_toml(kept)
+        run.settings.to_toml(kept)
+    write_reference(folder, run.reference)
     return run
 
 
@@ -126,6 +149,8 @@ def _merged(table: dict[str, Any], given: dict[str, Any], file: Path | None) -> 
     system = _SYSTEMS.get(data["series"])
     if system is not None:
         data.setdefault("dt", system[1])
+        if used := [name for name in _FILES_ONLY if name in given]:
+            raise ValueError(f"--{used[0]} is for files, {data['series']} is a simulated system")
     elif used := [name for name in _SIMULATED_ONLY if name in given]:
         option = "--" + used[0].replace("_", "-")
         raise ValueError(f"{option} is for simulated systems, {data['series']} is a file")
@@ -149,20 +174,48 @@ def _refuse_changes(file: Path, before: RunSettings, asked: RunSettings) -> None
                 )
 
 
-def _with_series(folder: Path, settings: RunSettings) -> TrainRun:
-    data = settings.data
+def _with_series(folder: Path, settings: RunSettings, free: set[str]) -> TrainRun:
+    """Return the run with its series; of a file, the ``free`` settings of training are chosen to suit it."""
+    data, training = settings.data, settings.training
     if data.series in _SYSTEMS:
-        clean = _SYSTEMS[data.series][0](
-            data.steps, dt=data.dt, process_std=data.process_std, discard=_SETTLE, seed=data.data_seed
-        )
+        trials = [
+            _SYSTEMS[data.series][0](
+                data.steps, dt=data.dt, process_std=data.process_std, discard=_SETTLE, seed=data.data_seed
+            )
+        ]
     else:
-        clean = load_series(data.series)
-    truth, test = train_test_split(clean, data.test_fraction)
-    seen = truth
+        names = None if data.columns is None else list(data.columns)
+        trials = load_trials(data.series, trial=data.trial, columns=names)
+        if Path(data.series).suffix.lower() in (".csv", ".parquet"):
+            names = column_names(data.series, trial=data.trial, columns=names)
+            data = data.changed(columns=tuple(names))
+        if "tau" in free:
+            training = training.changed(tau=suggest_tau(trials))
+    if data.lags > 1:
+        data = data.changed(delay=data.delay or suggest_tau(trials))
+        trials = [delay_embed(trial, data.lags, data.delay or 1) for trial in trials]
+    # of several trials the last is held out, of one its last part
+    clean, test = (trials[:-1], trials[-1]) if len(trials) > 1 else _split(trials[0], data.test_fraction)
+    if "sequence_length" in free and data.series not in _SYSTEMS:
+        shortest = max(2, min(map(len, clean)))
+        training = training.changed(sequence_length=min(training.sequence_length, shortest))
+    seen = clean
     if data.observation_std > 0:
         noise_seed = kernel_seed(data.data_seed, "observation noise")
-        seen = add_observation_noise(truth, data.observation_std, scale=truth.std(axis=0), seed=noise_seed)
-    standardizer = Standardizer.fit(seen)
+        scale = clean[0].std(axis=0)
+        seen = [add_observation_noise(clean[0], data.observation_std, scale=scale, seed=noise_seed)]
+    standardizer = Standardizer.fit(np.concatenate(seen))
     return TrainRun(
-        folder, settings, standardizer, standardizer.transform(seen), standardizer.transform(test), truth
+        folder,
+        RunSettings(data=data, training=training),
+        standardizer,
+        [standardizer.transform(trial) for trial in seen],
+        standardizer.transform(test),
+        max(clean, key=len),
+        test,
     )
+
+
+def _split(series: Floats, test_fraction: float) -> tuple[list[Floats], Floats]:
+    training, test = train_test_split(series, test_fraction)
+    return [training], test

@@ -2,7 +2,7 @@
 
 from palrnn.data.embedding import delay_embed
 from palrnn.data.noise import add_observation_noise
-from palrnn.data.series import load_series, load_trials
+from palrnn.data.series import column_names, load_series, load_trials
 from palrnn.data.split import subsequences, train_test_split, windows
 from palrnn.data.standardize import Standardizer
 from palrnn.data.systems import System, lorenz63, lorenz96, rossler
@@ -15,6 +15,7 @@ __all__ = [
     "System",
     "add_observation_noise",
     "autocorrelation",
+    "column_names",
     "delay_embed",
     "load_series",
     "load_trials",

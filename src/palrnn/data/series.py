@@ -86,6 +86,17 @@ def load_trials(
     return trials
 
 
+def column_names(
+    path: str | os.PathLike[str], *, trial: str = "trial", columns: Sequence[str] | None = None
+) -> list[str]:
+    """Return the names of the observed columns of the table in ``path``; of an array, "x1", "x2", ..."""
+    file, suffix = _known(path)
+    if suffix in _TABLES:
+        return _read(file, suffix, lambda: _TABLES[suffix](file, columns, trial)).names
+    width = next(iter(_several_arrays(file, suffix, columns).values())).shape[1]
+    return [f"x{i + 1}" for i in range(width)]
+
+
 def _known(path: str | os.PathLike[str]) -> tuple[Path, str]:
     file = Path(path)
     suffix = file.suffix.lower()

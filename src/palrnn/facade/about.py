@@ -43,6 +43,14 @@ class About(Config):
             known.setdefault("system", series)
         return cls(**({"name": run.resolve().name} | known | {"series": series}))
 
+    def observed_columns(self, count: int) -> tuple[str, ...]:
+        """Return names for the ``count`` coordinates the model observes, past values among them."""
+        present = self.columns
+        if len(present) * self.lags != count:
+            present = tuple(f"x{i + 1}" for i in range(count // self.lags))
+        past = range(1, self.lags)
+        return present + tuple(f"{name}, {k * self.delay} steps ago" for k in past for name in present)
+
     @property
     def true_system(self) -> System | None:
         """The simulated system, with its usual parameters, that the series came from; None if not known."""

@@ -67,7 +67,6 @@ def reconstruct(
     if lags > 1:
         delay = suggest_tau(trials) if delay is None else as_int(delay, "delay", least=1)
         trials = [delay_embed(trial, lags, delay) for trial in trials]
-        names = tuple(f"{n}, {k * delay} ago" if k else n for k in range(lags) for n in names)
     training, held = _parts(trials, test_fraction)
     standardizer = Standardizer.fit(np.concatenate(training))
     config = TrainConfig(

@@ -124,10 +124,7 @@ class Reconstruction:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the observed coordinates."""
-        given = self.about.columns
-        if len(given) == self.model.observed_dim:
-            return given
-        return tuple(f"x{i + 1}" for i in range(self.model.observed_dim))
+        return self.about.observed_columns(self.model.observed_dim)
 
     def with_noise(self, **changes: float) -> Reconstruction:
         """Return the same with other noise: ``process_std``, ``observation_std``, ``gate_std``."""
