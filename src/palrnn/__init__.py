@@ -84,6 +84,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "LaplacePosterior",
         "Mismatch",
         "ObservedInformation",
+        "compare_geometries",
         "curvature_gap",
         "invariant_error_bars",
         "itf_fisher",

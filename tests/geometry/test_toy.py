@@ -23,7 +23,7 @@ def log_mixture(theta, x, sigma, gate_std):
 def test_the_closed_form_is_minus_the_hessian_of_the_mixture(gate_std, a0, a1):
     x = toy_series(gate_std, steps=80, a0=a0, a1=a1, seed=3)
     terms = toy_information(x, a0, a1, 0.15, gate_std)
-    hessian = jax.hessian(log_mixture)(jnp.array([a0, a1]), x, 0.15, gate_std)
+    hessian = jax.jit(jax.hessian(log_mixture))(jnp.array([a0, a1]), x, 0.15, gate_std)
     # two exact routes; rounding only
     np.testing.assert_allclose(terms.observed, -hessian, rtol=1e-9, atol=1e-9 * np.abs(hessian).max())
 

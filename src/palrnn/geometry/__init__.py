@@ -5,9 +5,11 @@ from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
 from palrnn.geometry.louis import LouisTerms, louis_terms
 from palrnn.geometry.observed import IndefiniteInformationWarning, ObservedInformation, observed_information
 from palrnn.geometry.posterior import InvariantErrorBars, LaplacePosterior, invariant_error_bars, laplace
+from palrnn.geometry.summary import GeometryComparison, compare_geometries
 from palrnn.geometry.toy import ToyInformation, ToyStudy, toy_information, toy_series, toy_study
 
 __all__ = [
+    "GeometryComparison",
     "ITFOperator",
     "IndefiniteInformationWarning",
     "InvariantErrorBars",
@@ -17,6 +19,7 @@ __all__ = [
     "ObservedInformation",
     "ToyInformation",
     "ToyStudy",
+    "compare_geometries",
     "curvature_gap",
     "invariant_error_bars",
     "itf_fisher",
