@@ -17,20 +17,23 @@ def call(capsys, *words: str) -> tuple[int, str, str]:
     return int(caught.value.code or 0), out, err
 
 
-def test_training_is_run_reported_and_not_repeated(tmp_path: Path, capsys) -> None:
+def test_a_study_is_run_reported_and_not_repeated(tmp_path: Path, capsys) -> None:
     folder = str(tmp_path / "run")
-    words = ("reproduce", "checkpoints", "-o", folder, "--workers", "2", "--json")
+    words = ("reproduce", "toy", "-o", folder, "--workers", "1", "--json")
     code, out, _ = call(capsys, *words, "--scale", "smoke")
     assert code == 0
-    assert json.loads(out) == {"before": 0, "done": 36, "failed": [], "blocked": 0}
+    done = json.loads(out)
+    assert (done["before"], done["done"], done["failed"], done["blocked"]) == (0, 5, [], 0)
     code, out, _ = call(capsys, *words)
-    assert json.loads(out)["before"] == 36
+    assert json.loads(out)["before"] == 5
     code, out, _ = call(capsys, "status", folder, "--json")
     status = json.loads(out)
-    assert (code, status["alive"], status["kinds"]["checkpoint"]["done"]) == (0, False, 18)
+    assert (code, status["alive"], status["kinds"]["toy"]["done"]) == (0, False, 5)
+    assert status["seconds_left"] is None
     code, out, _ = call(capsys, "status", folder)
-    assert "checkpoint      18 of 18" in out
+    assert "toy              5 of 5" in out
     assert "not running" in out
+    assert "time left: unknown yet" in out
 
 
 def test_mistakes_are_one_sentence(tmp_path: Path, capsys) -> None:
@@ -38,6 +41,7 @@ def test_mistakes_are_one_sentence(tmp_path: Path, capsys) -> None:
     for words, message in [
         (("status", folder), "no results here yet"),
         (("reproduce", "all", "-o", folder), "no results here yet"),
+        (("reproduce", "report", "-o", folder), "no results here yet"),
         (("reproduce", "everything", "-o", folder, "--scale", "smoke"), "study must be one of"),
         (("reproduce", "all", "-o", folder, "--scale", "vast"), "scale must be one of smoke, quick, paper"),
     ]:

@@ -11,8 +11,6 @@ from palrnn.data import lorenz63
 from palrnn.experiments import execute
 from palrnn.experiments.checkpoints import (
     Regime,
-    checkpoint_bytes,
-    checkpoint_of,
     checkpoint_task,
     invariants_task,
     measured_invariants,
@@ -21,7 +19,7 @@ from palrnn.experiments.presets import load_preset
 from palrnn.experiments.series import reference_series, training_series, tuning_series
 from palrnn.experiments.task import Job, Task
 from palrnn.invariants import dstsp
-from palrnn.model import ALRNN, Checkpoint
+from palrnn.model import ALRNN, checkpoint_bytes, checkpoint_from_bytes
 
 SMOKE = load_preset("smoke")
 REGIME = Regime(0.1, 0.1, 16, 0)
@@ -72,7 +70,7 @@ def test_a_training_task_gives_the_same_bytes_again_and_a_checkpoint_that_runs()
     task = checkpoint_task(SMOKE, REGIME)
     data = done(task)
     assert done(task) == data
-    checkpoint = checkpoint_of(data)
+    checkpoint = checkpoint_from_bytes(data)
     assert checkpoint.drift.latent_dim == 6
     assert checkpoint.training["process_std"] == 0.1
     assert checkpoint.training["recent_loss"] < 3.0  # predicting the mean scores the three unit variances
@@ -86,7 +84,7 @@ def test_invariants_are_those_of_the_public_functions_in_raw_coordinates() -> No
     data = done(checkpoint_task(SMOKE, REGIME))
     task = invariants_task(SMOKE, checkpoint_task(SMOKE, REGIME))
     measured = json.loads(done(task, model=data))["result"]
-    checkpoint = checkpoint_of(data)
+    checkpoint = checkpoint_from_bytes(data)
     states = checkpoint.drift.rollout(checkpoint.arrays["x1"], 1800, 200)
     assert checkpoint.standardizer is not None
     raw = checkpoint.standardizer.inverse(states[:, :3])
@@ -100,7 +98,7 @@ def test_invariants_are_those_of_the_public_functions_in_raw_coordinates() -> No
 def test_a_model_that_diverges_has_no_exponent_but_a_result(growth: float, diverged: bool) -> None:
     model = ALRNN(np.full(3, growth), np.zeros((3, 3)), np.zeros(3), np.eye(3), 0)
     series = training_series(SMOKE.data, 0.1, 0.1)
-    data = checkpoint_bytes(Checkpoint(model, series.standardizer, 0.01, {}, {"x1": series.test[0]}))
+    data = checkpoint_bytes(model, standardizer=series.standardizer, arrays={"x1": series.test[0]})
     measured = measured_invariants(
         dict(invariants_task(SMOKE, checkpoint_task(SMOKE, REGIME)).settings), {"model": data}
     )

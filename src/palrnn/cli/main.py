@@ -16,7 +16,20 @@ import typer
 from palrnn.cli.app import app
 
 # in the order of the table of contents that `palrnn --help` shows
-_COMMANDS = ("demo", "train", "tune", "evaluate", "geometry", "report", "reproduce", "status", "zoo", "import_torch")
+_COMMANDS = (
+    "demo",
+    "train",
+    "tune",
+    "evaluate",
+    "geometry",
+    "report",
+    "reproduce",
+    "status",
+    "zoo",
+    "import_torch",
+)
+
+_INTERRUPTED = 130
 
 for _name in _COMMANDS:
     importlib.import_module(f"palrnn.cli.{_name}")
@@ -39,10 +52,8 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(words: list[str], debug: bool) -> int:
     try:
         code = typer.main.get_command(app)(words, prog_name="palrnn", standalone_mode=False)
-        return code if isinstance(code, int) else 0
     except (typer.Abort, KeyboardInterrupt):
-        print("palrnn: interrupted", file=sys.stderr)
-        return 130
+        code = _INTERRUPTED
     except Exception as error:
         if debug:
             traceback.print_exc()
@@ -52,6 +63,9 @@ def _run(words: list[str], debug: bool) -> int:
             return int(getattr(error, "exit_code", 2))
         print(f"palrnn: error: {_sentence(error)}", file=sys.stderr)
         return 1
+    if code == _INTERRUPTED:  # some versions of Typer turn Ctrl-C into this code themselves
+        print("palrnn: interrupted", file=sys.stderr)
+    return code if isinstance(code, int) else 0
 
 
 def _sentence(error: Exception) -> str:

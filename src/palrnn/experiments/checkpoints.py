@@ -7,25 +7,23 @@ trained once.
 
 from __future__ import annotations
 
-import json
 import math
-import tempfile
 import warnings
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from palrnn.data.systems import lorenz63_system
 from palrnn.engine.progress import quiet
 from palrnn.experiments.presets import DataSettings, Preset, stated
 from palrnn.experiments.series import reference_series, training_series
 from palrnn.experiments.store import Store
-from palrnn.experiments.task import Kind, Task, canonical
+from palrnn.experiments.task import Kind, Task
 from palrnn.forcing import TrainConfig, train
-from palrnn.invariants import DivergenceError, dstsp, lyapunov_spectrum
-from palrnn.model import Checkpoint, load_checkpoint, save_checkpoint
-from palrnn.model.trajectory import DivergenceWarning
+from palrnn.invariants import DivergenceError, dstsp, dstsp_floor, lyapunov_spectrum
+from palrnn.model import DivergenceWarning, checkpoint_bytes, checkpoint_from_bytes
 
+FLOOR = Kind("floor", "palrnn.experiments.checkpoints:true_divergences")
 CHECKPOINT = Kind("checkpoint", "palrnn.experiments.checkpoints:trained", ".safetensors")
 INVARIANTS = Kind("invariants", "palrnn.experiments.checkpoints:measured_invariants")
 
@@ -87,6 +85,13 @@ def invariants_task(preset: Preset, model: Task) -> Task:
     return Task(INVARIANTS, settings | {"dt": preset.data.dt}, {"model": model}, label=model.label)
 
 
+def floor_task(preset: Preset) -> Task:
+    """The D_stsp that a perfect model would have."""
+    how = preset.invariants
+    settings = {"pairs": how.floor_pairs, "steps": how.steps - how.discard, "dt": preset.data.dt}
+    return Task(FLOOR, settings | {"bins": how.bins, "smoothing": how.smoothing}, label="true against true")
+
+
 def checkpoint_tasks(preset: Preset) -> list[Task]:
     """The training of all models, in order of need."""
     return [checkpoint_task(preset, regime) for regime in regimes(preset)]
@@ -99,7 +104,11 @@ def trained(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     result = train(series.train, config, progress=quiet)
     notes = settings | {"recent_loss": result.history.recent_loss()}
     return checkpoint_bytes(
-        Checkpoint(result.model, series.standardizer, data.dt, notes, {"x1": series.test[0]})
+        result.model,
+        standardizer=series.standardizer,
+        dt=data.dt,
+        training=notes,
+        arrays={"x1": series.test[0]},
     )
 
 
@@ -108,7 +117,7 @@ def measured_invariants(settings: dict[str, Any], inputs: dict[str, bytes]) -> d
 
     A model that diverges keeps the D_stsp of what it did before, and has no exponent.
     """
-    checkpoint = checkpoint_of(inputs["model"])
+    checkpoint = checkpoint_from_bytes(inputs["model"])
     model, x1 = checkpoint.drift, checkpoint.arrays["x1"]
     steps, discard, dt = settings["steps"] - settings["discard"], settings["discard"], settings["dt"]
     with warnings.catch_warnings():
@@ -136,6 +145,20 @@ def measured_invariants(settings: dict[str, Any], inputs: dict[str, bytes]) -> d
     return measured
 
 
+def true_divergences(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
+    """Compare pairs of independent stretches of the deterministic system, as long as a measured rollout."""
+    names = ("pairs", "dt", "bins", "smoothing")
+    how = {name: settings[name] for name in names}
+    return {"dstsp": dstsp_floor(lorenz63_system(), length=settings["steps"], **how).values}
+
+
+def floor_rows(preset: Preset, store: Store) -> list[dict[str, Any]]:
+    """One row per pair of true stretches."""
+    task = floor_task(preset)
+    values = store.result(task)["dstsp"] if store.has(task) else []
+    return [{"pair": pair, "dstsp": value} for pair, value in enumerate(values)]
+
+
 def checkpoint_rows(preset: Preset, store: Store) -> list[dict[str, Any]]:
     """One row per trained model: its regime, its loss and its invariants as far as they are there."""
     rows = []
@@ -145,38 +168,7 @@ def checkpoint_rows(preset: Preset, store: Store) -> list[dict[str, Any]]:
             continue
         invariants = invariants_task(preset, task)
         measured = store.result(invariants) if store.has(invariants) else {}
-        loss = load_checkpoint(store.path(task)).training["recent_loss"]
+        loss = checkpoint_from_bytes(store.read(task)).training["recent_loss"]
         shown = ("dstsp", "outside", "lyapunov", "lyapunov_stderr", "diverged_at")
         rows.append(regime._asdict() | {"loss": loss} | {name: measured.get(name) for name in shown})
     return rows
-
-
-def checkpoint_bytes(checkpoint: Checkpoint) -> bytes:
-    """The bytes of a checkpoint file, the same for the same checkpoint."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "checkpoint.safetensors"
-        save_checkpoint(
-            path,
-            checkpoint.model,
-            standardizer=checkpoint.standardizer,
-            dt=checkpoint.dt,
-            training=checkpoint.training,
-            arrays=checkpoint.arrays,
-        )
-        return _in_one_spelling(path.read_bytes())
-
-
-def checkpoint_of(data: bytes) -> Checkpoint:
-    """The checkpoint in the bytes of a file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "checkpoint.safetensors"
-        path.write_bytes(data)
-        return load_checkpoint(path)
-
-
-def _in_one_spelling(data: bytes) -> bytes:
-    """Sort the header of a safetensors file (length, JSON, arrays), whose order is left to chance."""
-    size = int.from_bytes(data[:8], "little")
-    header = canonical(json.loads(data[8 : 8 + size])).encode()
-    header += b" " * (-len(header) % 8)  # the arrays stay aligned
-    return len(header).to_bytes(8, "little") + header + data[8 + size :]

@@ -15,8 +15,6 @@ import numpy as np
 from palrnn.engine.progress import quiet
 from palrnn.experiments.checkpoints import (
     Regime,
-    checkpoint_bytes,
-    checkpoint_of,
     checkpoint_task,
     evidence_regimes,
     invariants_task,
@@ -26,7 +24,7 @@ from palrnn.experiments.series import tuning_series
 from palrnn.experiments.store import Store
 from palrnn.experiments.task import Kind, Task
 from palrnn.inference import FilterDiedError, windowed_evidence
-from palrnn.model import PALRNN, Checkpoint
+from palrnn.model import PALRNN, Checkpoint, checkpoint_bytes, checkpoint_from_bytes
 from palrnn.tuning import SAEMConfig, saem
 
 TUNING = Kind("tuning", "palrnn.experiments.evidence:tuned", ".safetensors")
@@ -89,7 +87,7 @@ def evidence_tasks(preset: Preset) -> list[Task]:
 
 def tuned(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     """Give the model noise and fine-tune it; the result lives in the coordinates of the tuning data."""
-    checkpoint = checkpoint_of(inputs["model"])
+    checkpoint = checkpoint_from_bytes(inputs["model"])
     series = tuning_series(TuningDataSettings(**settings["data"]), _dt(checkpoint))
     noises = (settings[name] for name in ("process_std", "observation_std", "gate_std"))
     start = PALRNN(checkpoint.drift, *noises)
@@ -97,7 +95,11 @@ def tuned(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     result = saem(start, series.train, config, seed=seed, progress=quiet, threads=1)
     notes = {"tuning": settings, "trained": checkpoint.training}
     return checkpoint_bytes(
-        Checkpoint(result.model, series.standardizer, checkpoint.dt, notes, {"x1": series.train[0, 0]})
+        result.model,
+        standardizer=series.standardizer,
+        dt=checkpoint.dt,
+        training=notes,
+        arrays={"x1": series.train[0, 0]},
     )
 
 
@@ -106,7 +108,7 @@ def heldout_evidence(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict
 
     A window that no particle can explain makes the evidence minus infinity, and is counted.
     """
-    checkpoint = checkpoint_of(inputs["model"])
+    checkpoint = checkpoint_from_bytes(inputs["model"])
     model = checkpoint.model
     assert isinstance(model, PALRNN)
     series = tuning_series(TuningDataSettings(**settings["data"]), _dt(checkpoint))

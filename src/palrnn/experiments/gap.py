@@ -14,7 +14,6 @@ import numpy as np
 
 from palrnn.experiments.checkpoints import (
     Regime,
-    checkpoint_of,
     checkpoint_task,
     gap_regimes,
     invariants_task,
@@ -23,9 +22,27 @@ from palrnn.experiments.presets import DataSettings, GapVariant, Preset, stated
 from palrnn.experiments.series import training_series
 from palrnn.experiments.store import Store
 from palrnn.experiments.task import Kind, Task
-from palrnn.geometry import IndefiniteInformationWarning, itf_fisher, observed_information
-from palrnn.geometry.mismatch import curvature_gap, mismatch
-from palrnn.model import PALRNN
+from palrnn.geometry import (
+    IndefiniteInformationWarning,
+    curvature_gap,
+    itf_fisher,
+    mismatch,
+    observed_information,
+)
+from palrnn.model import PALRNN, checkpoint_from_bytes
+
+# the columns that the table begins with; the others follow
+_FIRST = (
+    "entropy_bits",
+    "gap",
+    "trace_itf",
+    "trace_observed",
+    "trace_complete",
+    "mir",
+    "logdet_gap",
+    "q90",
+)
+_THEN = ("negative", "dstsp", "lyapunov")
 
 GEOMETRY = Kind("geometry", "palrnn.experiments.gap:measured_geometry")
 
@@ -80,7 +97,7 @@ def gap_tasks(preset: Preset) -> list[Task]:
 
 def measured_geometry(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
     """Compute both curvatures on the same segment, their gap and their mismatch."""
-    drift = checkpoint_of(inputs["model"]).drift
+    drift = checkpoint_from_bytes(inputs["model"]).drift
     data = DataSettings(**settings["data"])
     series = training_series(data, settings["process_std"], settings["observation_std"])
     x, steps = series.test[: settings["length"]], settings["length"]
@@ -138,6 +155,8 @@ def gap_rows(preset: Preset, store: Store) -> list[dict[str, Any]]:
             how = {"variant": variant.name} | {
                 name: getattr(variant, name) for name in ("particles", "paths", "states_per_path", "target")
             }
-            qoi = {name: measured.get(name) for name in ("dstsp", "lyapunov")}
-            rows.append(regime._asdict() | how | found | qoi)
+            found |= {name: measured.get(name) for name in ("dstsp", "lyapunov")}
+            first = [name for name in (*_FIRST, f"overlap{preset.gap.overlap}", *_THEN) if name in found]
+            ordered = {name: found[name] for name in (*first, *(n for n in found if n not in first))}
+            rows.append(regime._asdict() | how | ordered)
     return rows

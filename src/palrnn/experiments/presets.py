@@ -167,7 +167,6 @@ class AttractorSettings(Config):
     observation_std: Level
     length: Count
     steps: Count
-    zoom: Count
 
 
 class Preset(Config):

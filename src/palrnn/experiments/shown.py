@@ -10,7 +10,7 @@ import numpy as np
 
 from palrnn.data import windows
 from palrnn.engine.checks import Floats
-from palrnn.experiments.checkpoints import Regime, checkpoint_of
+from palrnn.experiments.checkpoints import Regime
 from palrnn.experiments.evidence import tuning_task
 from palrnn.experiments.presets import (
     AttractorSettings,
@@ -23,8 +23,7 @@ from palrnn.experiments.series import reference_series, tuning_series
 from palrnn.experiments.store import Store
 from palrnn.experiments.task import Kind, Task
 from palrnn.inference import rbpf
-from palrnn.model import PALRNN
-from palrnn.model.trajectory import DivergenceWarning
+from palrnn.model import PALRNN, DivergenceWarning, checkpoint_from_bytes
 
 TRACES = Kind("traces", "palrnn.experiments.shown:filter_traces")
 ATTRACTOR = Kind("attractor", "palrnn.experiments.shown:rollouts")
@@ -47,7 +46,7 @@ def attractor_tasks(preset: Preset) -> list[Task]:
 
 def filter_traces(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
     """Filter one held-out window."""
-    checkpoint = checkpoint_of(inputs["model"])
+    checkpoint = checkpoint_from_bytes(inputs["model"])
     assert isinstance(checkpoint.model, PALRNN)
     series = tuning_series(TuningDataSettings(**settings["data"]), checkpoint.dt or math.nan)
     window = windows(series.heldout[0], settings["length"])[settings["window"]]
@@ -68,7 +67,7 @@ def rollouts(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, An
     truth = reference_series(steps, settings["discard"], settings["dt"])
     shown: dict[str, Any] = {"truth": _rounded(truth)}
     for name in _SHOWN:
-        checkpoint = checkpoint_of(inputs[name])
+        checkpoint = checkpoint_from_bytes(inputs[name])
         standardizer = checkpoint.standardizer
         assert standardizer is not None
         with warnings.catch_warnings():

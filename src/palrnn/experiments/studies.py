@@ -1,4 +1,4 @@
-"""The studies by name: which tasks each consists of, and which table it gives."""
+"""The studies by name: which tasks each consists of, and which tables it gives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from palrnn.engine.checks import one_of
-from palrnn.experiments.checkpoints import checkpoint_rows, checkpoint_tasks, invariants_task
+from palrnn.experiments.checkpoints import (
+    checkpoint_rows,
+    checkpoint_tasks,
+    floor_rows,
+    floor_task,
+    invariants_task,
+)
 from palrnn.experiments.evidence import evidence_rows, evidence_tasks
 from palrnn.experiments.gap import gap_rows, gap_tasks
 from palrnn.experiments.presets import Preset
@@ -21,22 +27,21 @@ class Study(NamedTuple):
     """What a study does and what it yields."""
 
     tasks: Callable[[Preset], list[Task]]
-    rows: Callable[[Preset, Store], list[dict[str, Any]]]
-    table: str
+    tables: dict[str, Callable[[Preset, Store], list[dict[str, Any]]]]
 
 
 def _models(preset: Preset) -> list[Task]:
     models = checkpoint_tasks(preset)
-    return [*models, *(invariants_task(preset, model) for model in models)]
+    return [*models, *(invariants_task(preset, model) for model in models), floor_task(preset)]
 
 
 STUDIES = {
-    "toy": Study(toy_tasks, toy_rows, "toy.csv"),
-    "checkpoints": Study(_models, checkpoint_rows, "checkpoints.csv"),
-    "gap": Study(gap_tasks, gap_rows, "gap.csv"),
-    "diagnostics": Study(diagnostics_tasks, diagnostics_rows, "diagnostics.csv"),
-    "attractor": Study(attractor_tasks, attractor_rows, "attractor.csv.gz"),
-    "evidence": Study(evidence_tasks, evidence_rows, "evidence.csv"),
+    "toy": Study(toy_tasks, {"toy.csv": toy_rows}),
+    "checkpoints": Study(_models, {"checkpoints.csv": checkpoint_rows, "floor.csv": floor_rows}),
+    "gap": Study(gap_tasks, {"gap.csv": gap_rows}),
+    "diagnostics": Study(diagnostics_tasks, {"diagnostics.csv": diagnostics_rows}),
+    "attractor": Study(attractor_tasks, {"attractor.csv.gz": attractor_rows}),
+    "evidence": Study(evidence_tasks, {"evidence.csv": evidence_rows}),
 }
 
 

@@ -11,6 +11,8 @@ from palrnn.experiments.store import Store
 from palrnn.experiments.task import Kind, Task
 from palrnn.geometry import toy_information, toy_series
 
+_FIGURES = ("entropy_bits", "mir", "log10_trace")
+
 TOY = Kind("toy", "palrnn.experiments.toy:toy_runs")
 
 
@@ -29,8 +31,7 @@ def toy_runs(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, An
     for seed in range(settings["seeds"]):
         x = toy_series(gate, steps=settings["steps"], a0=a0, a1=a1, sigma=sigma, seed=seed)
         runs.append(toy_information(x, a0, a1, sigma, gate))
-    names = ("entropy_bits", "mir", "log10_trace")
-    return {name: [getattr(run, name) for run in runs] for name in names}
+    return {name: [getattr(run, name) for run in runs] for name in _FIGURES}
 
 
 def toy_rows(preset: Preset, store: Store) -> list[dict[str, Any]]:
@@ -40,6 +41,6 @@ def toy_rows(preset: Preset, store: Store) -> list[dict[str, Any]]:
         if store.has(task):
             found = store.result(task)
             for seed in range(preset.toy.seeds):
-                row = {name: values[seed] for name, values in found.items()}
+                row = {name: found[name][seed] for name in _FIGURES}
                 rows.append({"sigma_g": task.settings["gate_std"], "seed": seed} | row)
     return rows

@@ -1,0 +1,94 @@
+"""A results folder made small enough to publish, and made whole again.
+
+Trained models go to the zoo ``models.safetensors``; all other results, thousands of small files, to
+``records.zip``, the same bytes for the same results. With these two files `palrnn reproduce` continues on
+another machine, from a fresh clone, as if the tasks had been done there.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+from palrnn.engine.files import write_bytes
+from palrnn.experiments.checkpoints import checkpoint_task, invariants_task, regimes
+from palrnn.experiments.presets import Preset
+from palrnn.experiments.store import Store
+from palrnn.experiments.studies import study_tasks
+from palrnn.experiments.zoo import write_zoo, zoo_checkpoint_bytes, zoo_models
+from palrnn.model import checkpoint_from_bytes
+
+_ZOO, _RECORDS = "models.safetensors", "records.zip"
+_LOGS = ("timings.jsonl", "sessions.jsonl")
+# the zoo holds the first; the second is large, is a table as well, and takes a second to compute
+_LEFT_OUT = ("checkpoint", "attractor")
+
+
+def pack(preset: Preset, store: Store) -> list[Path]:
+    """Write the zoo and the records of all finished tasks; return the files."""
+    models, figures = {}, {}
+    for regime in regimes(preset):
+        task = checkpoint_task(preset, regime)
+        if store.has(task):
+            models[regime.name] = store.read(task)
+            measured = invariants_task(preset, task)
+            figures[regime.name] = regime._asdict() | (store.result(measured) if store.has(measured) else {})
+    if models:
+        write_zoo(store.folder / _ZOO, models, figures)
+    write_bytes(store.folder / _RECORDS, _zipped(preset, store))
+    return [store.folder / name for name in (_ZOO, _RECORDS) if (store.folder / name).is_file()]
+
+
+def unpack(preset: Preset, store: Store) -> int:
+    """Put back the results that the archive holds and the folder lacks; return how many."""
+    back = 0
+    if (store.folder / _ZOO).is_file():
+        known = zoo_models(store.folder)
+        tasks = {regime.name: checkpoint_task(preset, regime) for regime in regimes(preset)}
+        lacking = [name for name, task in tasks.items() if name in known and not store.has(task)]
+        for name, data in zoo_checkpoint_bytes(store.folder, *lacking).items():
+            if _trained_by(data) == tasks[name].settings:
+                _put(store.path(tasks[name]), data)
+                back += 1
+    if (store.folder / _RECORDS).is_file():
+        with zipfile.ZipFile(store.folder / _RECORDS) as records:
+            names = set(records.namelist())
+            for task in study_tasks(preset):
+                name = _name(store, store.path(task))
+                if name in names and not store.has(task):
+                    _put(store.path(task), records.read(name))
+                    back += 1
+            for name in _LOGS:
+                if name in names and not (store.folder / name).exists():
+                    write_bytes(store.folder / name, records.read(name))
+    return back
+
+
+def _zipped(preset: Preset, store: Store) -> bytes:
+    paths = {store.path(task) for task in study_tasks(preset) if task.kind.name not in _LEFT_OUT}
+    files = [path for path in sorted(paths) if path.is_file()]
+    files += [store.folder / name for name in _LOGS if (store.folder / name).is_file()]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as records:
+        for path in files:
+            # no date: the same results give the same archive
+            entry = zipfile.ZipInfo(_name(store, path))
+            entry.external_attr = 0o644 << 16
+            records.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
+    return buffer.getvalue()
+
+
+def _put(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, data)
+
+
+def _name(store: Store, path: Path) -> str:
+    return path.relative_to(store.folder).as_posix()
+
+
+def _trained_by(data: bytes) -> dict[str, object]:
+    notes = dict(checkpoint_from_bytes(data).training)
+    notes.pop("recent_loss", None)
+    return notes

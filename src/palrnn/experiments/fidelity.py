@@ -1,0 +1,57 @@
+"""`docs/fidelity.md`: the summary as a page for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from palrnn.experiments.claim import AGREES, DIFFERS, INCOMPARABLE
+
+_HEAD = """# Fidelity: the paper's claims, beside ours
+
+Generated from the tables in `{folder}` by `palrnn reproduce report -o {folder} --page docs/fidelity.md`.
+Intervals are 95 % bootstrap percentiles. The rule that decided each verdict stands beside it.
+
+{counts}
+"""
+
+
+def fidelity_page(summary: dict[str, Any], folder: str) -> str:
+    """Return the page of a summary whose tables are in ``folder``."""
+    verdicts = summary["verdicts"]
+    words = {AGREES: "agree", DIFFERS: "differ", INCOMPARABLE: "cannot be compared"}
+    counts = ", ".join(f"{verdicts[name]} {word}" for name, word in words.items())
+    lines = [_HEAD.format(folder=folder, counts=f"Of {sum(verdicts.values())} claims: {counts}.")]
+    if not summary["settings_are_the_papers"]:
+        lines.append(
+            f"These are the settings of scale `{summary['scale']}`, so nothing here can be compared.\n"
+        )
+    where = None
+    for claim in summary["claims"]:
+        if claim["where"] != where:
+            where = claim["where"]
+            lines += [
+                f"\n## {where}\n",
+                "| claim | paper | ours | verdict | decided by |",
+                "|---|---|---|---|---|",
+            ]
+        cells = [claim[name] for name in ("claim", "paper", "ours", "verdict", "rule")]
+        if claim["verdict"] != AGREES:
+            cells[3] = f"**{cells[3]}**"
+        lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+    if summary["findings"]:
+        lines.append("\n## What the paper's numbers do not show\n")
+        lines += [f"- **{_begun(finding['about'])}**: {finding['found']}." for finding in summary["findings"]]
+    if summary["computation"]:
+        lines += ["\n## The computation\n", "| what | how many | seconds | machine |", "|---|---|---|---|"]
+        for row in summary["computation"]:
+            cells = [row["what"], row["count"], f"{row['seconds']:.0f}", row["machine"]]
+            lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _begun(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None or value != value else str(value).replace("|", "\\|")

@@ -1,0 +1,160 @@
+"""The whole paper at smoke scale: complete, resumable, published small, and redrawn from its tables."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from palrnn.cli.main import main
+from palrnn.experiments import Store
+from palrnn.experiments.archive import unpack
+from palrnn.experiments.presets import preset_in
+from palrnn.experiments.studies import study_tasks
+from palrnn.experiments.tables import write_tables
+
+FIGURES = ("results", "mismatch", "estimators", "diagnostics", "attractor")
+TABLES = (
+    "toy.csv",
+    "gap.csv",
+    "evidence.csv",
+    "diagnostics.csv",
+    "attractor.csv.gz",
+    "checkpoints.csv",
+    "floor.csv",
+)
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+
+
+def run_here(*words: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*words, "-q"])
+    assert caught.value.code == 0
+
+
+def task_files(folder: Path) -> dict[str, bytes]:
+    files = [path for path in sorted(folder.glob("tasks/*/[!.]*")) if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_everything_is_done_and_every_figure_is_there(smoke: Path) -> None:
+    preset, store = preset_in(smoke), Store(smoke)
+    assert all(store.has(task) for task in study_tasks(preset))
+    for name in FIGURES:
+        heads = {"pdf": b"%PDF", "svg": b"<?xml", "png": b"\x89PNG"}
+        for kind, head in heads.items():
+            assert (smoke / "figures" / f"{name}.{kind}").read_bytes().startswith(head)
+
+
+def test_tables_have_one_row_per_unit_and_the_agreed_columns(smoke: Path) -> None:
+    preset = preset_in(smoke)
+    toy = pd.read_csv(smoke / "toy.csv")
+    assert list(toy) == ["sigma_g", "seed", "entropy_bits", "mir", "log10_trace"]
+    assert len(toy) == 5 * 4
+    gap = pd.read_csv(smoke / "gap.csv")
+    agreed = "process_std observation_std tau seed particles paths target entropy_bits gap trace_itf "
+    agreed += "trace_observed trace_complete mir logdet_gap q90 overlap10 negative dstsp lyapunov"
+    assert set(agreed.split()) <= set(gap)
+    assert len(gap) == 3 * 16 + 4
+    assert (gap["trace_observed"] / gap["trace_complete"]).sub(1 - gap["mir"]).abs().max() < 1e-8
+    evidence = pd.read_csv(smoke / "evidence.csv")
+    agreed = "process_std observation_std length configuration evidence dstsp lyapunov lyapunov_error "
+    agreed += "fitted_process_std fitted_observation_std seconds"
+    assert set(agreed.split()) <= set(evidence)
+    assert len(evidence) == 4 * 2 * 3
+    error = evidence["lyapunov"] - preset.invariants.lyapunov_reference
+    assert error.sub(evidence["lyapunov_error"]).abs().max() < 1e-8
+
+
+def test_a_smaller_scale_never_stands_in_for_the_papers_numbers(smoke: Path) -> None:
+    summary = json.loads((smoke / "summary.json").read_text())
+    assert len(summary["claims"]) > 25
+    assert {claim["verdict"] for claim in summary["claims"]} == {"cannot be compared"}
+    assert all("smoke" in claim["rule"] for claim in summary["claims"])
+
+
+@pytest.mark.parametrize("study", ["gap"])
+def test_a_run_killed_in_the_middle_continues_to_the_same_files(
+    smoke: Path, tmp_path: Path, study: str, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    folder = tmp_path / "killed"
+    words = ("reproduce", study, "-o", str(folder), "--workers", "2", "--scale", "smoke")
+    process = start(*words)
+    end = time.monotonic() + 120
+    while len(task_files(folder)) < 25:
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = len(task_files(folder))
+    expected = study_tasks(preset_in(folder), [study])
+    assert kept < len(expected)
+    process = start(*words)
+    assert process.wait() == 0
+    found, whole = task_files(folder), task_files(smoke)
+    assert len(found) == len(expected)
+    assert found == {name: whole[name] for name in found}
+    assert (folder / "gap.csv").read_bytes() == (smoke / "gap.csv").read_bytes()
+
+
+def test_figures_and_summary_come_from_the_tables_alone(smoke: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for name in (*TABLES, "computation.csv", "settings.toml"):
+        shutil.copy(smoke / name, folder)
+    run_here("reproduce", "report", "-o", str(folder), "--page", str(tmp_path / "fidelity.md"))
+    for name in ("summary.json", "fixed_q.csv", *(f"figures/{name}.svg" for name in FIGURES)):
+        assert (folder / name).read_bytes() == (smoke / name).read_bytes()
+    page = (tmp_path / "fidelity.md").read_text()
+    assert "cannot be compared" in page
+    assert "entropy against its bound" in page.lower()
+
+
+def test_the_published_files_make_a_fresh_folder_whole_again(smoke: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "clone"
+    folder.mkdir()
+    for name in ("settings.toml", "models.safetensors", "records.zip"):
+        shutil.copy(smoke / name, folder)
+    preset, store = preset_in(folder), Store(folder)
+    unpack(preset, store)
+    lacking = [task.kind.name for task in study_tasks(preset) if not store.has(task)]
+    assert lacking == ["attractor"]
+    whole = task_files(smoke)
+    assert all(data == whole[name] for name, data in task_files(folder).items())
+    write_tables(preset, store)
+    assert (folder / "evidence.csv").read_bytes() == (smoke / "evidence.csv").read_bytes()
+
+
+def test_an_archive_of_other_settings_is_not_used(smoke: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    settings = (smoke / "settings.toml").read_text().replace("updates = 600", "updates = 601")
+    (folder / "settings.toml").write_text(settings)
+    for name in ("models.safetensors", "records.zip"):
+        shutil.copy(smoke / name, folder)
+    preset, store = preset_in(folder), Store(folder)
+    unpack(preset, store)
+    # what does not depend on a trained model is still valid
+    kinds = {task.kind.name for task in study_tasks(preset) if store.has(task)}
+    assert kinds == {"toy", "floor"}
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(path.parent for path in RESULTS.glob("*/summary.json")), ids=lambda p: p.name
+)
+def test_committed_tables_give_the_committed_summary(folder: Path, tmp_path: Path) -> None:
+    for path in folder.iterdir():
+        if path.name.endswith((".csv", ".csv.gz", ".toml")):
+            shutil.copy(path, tmp_path)
+    run_here("reproduce", "report", "-o", str(tmp_path))
+    assert json.loads((tmp_path / "summary.json").read_text()) == json.loads(
+        (folder / "summary.json").read_text()
+    )
