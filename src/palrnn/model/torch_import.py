@@ -22,14 +22,14 @@ def import_torch(path: str | os.PathLike[str], *, gated: int) -> ALRNN:
     files do not hold the number of gated units; give it. Weights only: a file with anything but tensors is
     refused. Needs PyTorch: ``pip install 'palrnn[torch]'``.
     """
+    file = Path(path)
+    if not file.is_file():
+        raise CheckpointError(f"{file}: no such file")
     try:
         import torch
     except ImportError:
         message = "importing torch checkpoints needs PyTorch: pip install 'palrnn[torch]'"
         raise CheckpointError(message) from None
-    file = Path(path)
-    if not file.is_file():
-        raise CheckpointError(f"{file}: no such file")
     try:
         state = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds for files that it cannot or will not read
