@@ -106,13 +106,8 @@ def test_an_interrupted_run_continues_to_the_same_bytes(model, data, tmp_path, r
     cut = saem(model, data, config, run=tmp_path / "cut", progress=quiet, **given)
     whole = saem(model, data, config, run=tmp_path / "whole", progress=quiet, **given)
     assert _same(cut.model, whole.model)
-    # the order of entries in a safetensors header is not fixed: files are compared by what they hold
-    one, other = (load_checkpoint(tmp_path / name / "checkpoint.safetensors") for name in ("cut", "whole"))
-    assert one.training == other.training
-    assert {n: a.tobytes() for n, a in one.arrays.items()} == {
-        n: a.tobytes() for n, a in other.arrays.items()
-    }
-    assert _same(one.model, other.model)
+    files = [tmp_path / name / "checkpoint.safetensors" for name in ("cut", "whole")]
+    assert files[0].read_bytes() == files[1].read_bytes()
     for result, name in ((cut, "cut.csv"), (whole, "whole.csv")):
         result.history.to_csv(tmp_path / name)
     assert (tmp_path / "cut.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()

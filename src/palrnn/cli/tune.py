@@ -87,10 +87,10 @@ def tune_command(
     `--configuration compare`, each configuration has a folder in it, and comparison.csv and tradeoff.png show
     them side by side.
     """
-    from palrnn.cli.tune_run import prepared_run
+    from palrnn.cli.tune_run import prepared_run, remember
 
     given = {name: value for name, value in locals().items() if value is not None}
-    for name in ("output", "config", "json", "quiet", "threads", "prepared_run"):
+    for name in ("output", "config", "json", "quiet", "threads", "prepared_run", "remember"):
         given.pop(name, None)
     given["checkpoint"] = str(checkpoint / "checkpoint.safetensors" if checkpoint.is_dir() else checkpoint)
     together = given.get("configuration") == "compare"
@@ -104,8 +104,7 @@ def tune_command(
     voice = Voice(json, quiet)
     voice.compiling()
     run = prepared_run(config, given)
-    output.mkdir(parents=True, exist_ok=True)
-    run.settings.to_toml(output / "config.toml")
+    remember(run.settings, output)
     (_compared if together else _tuned)(run, output, voice, threads, betas or list(_BETAS))
 
 

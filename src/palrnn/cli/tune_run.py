@@ -63,6 +63,9 @@ def prepared_run(config: Path | None, given: dict[str, Any]) -> TuneRun:
     source, tuning = dict(told.get("source", {})), dict(told.get("saem", {}))
     for name, value in given.items():
         (source if name in SourceSettings.model_fields else tuning)[name] = value
+    for name in ("checkpoint", "series"):
+        if name in source and source[name] != "lorenz63":
+            source[name] = str(Path(source[name]).resolve())
     where = SourceSettings(**source)
     checkpoint = load_checkpoint(where.checkpoint)
     if where.series == "lorenz63":
@@ -71,6 +74,23 @@ def prepared_run(config: Path | None, given: dict[str, Any]) -> TuneRun:
         tuning = {"dt": checkpoint.dt} | tuning
     settings = TuneSettings(source=where, saem=SAEMConfig(**tuning))
     return _assembled(settings, checkpoint)
+
+
+def remember(settings: TuneSettings, folder: Path) -> None:
+    """Write ``folder/config.toml``; refuse a folder whose run has other settings."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "config.toml"
+    if not file.exists():
+        settings.to_toml(file)
+        return
+    before = TuneSettings.from_toml(file)
+    for part in ("source", "saem"):
+        old, new = (getattr(table, part).model_dump() for table in (before, settings))
+        for name, value in new.items():
+            if old[name] != value:
+                raise ValueError(
+                    f"{file}: has {name} = {old[name]}, asked for {value}; choose another folder"
+                )
 
 
 def _assembled(settings: TuneSettings, checkpoint: Checkpoint) -> TuneRun:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from palrnn.engine.checks import Floats
 from palrnn.report.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, styled
@@ -38,11 +39,12 @@ def before_after_figure(
             exponent.axhline(reference_lyapunov, color=BLACK, linestyle="--", linewidth=0.8)
             exponent.annotate(
                 "true system",
-                (0.02, reference_lyapunov),
+                (0.98, reference_lyapunov),
                 xycoords=exponent.get_yaxis_transform(),
                 xytext=(0, 2),
                 textcoords="offset points",
                 fontsize=7,
+                ha="right",
             )
     return figure
 
@@ -68,8 +70,9 @@ def tradeoff_figure(comparison: Comparison) -> Figure:
         axes.set(title=title, xlabel="D_stsp of the hard-gated rollout, nats")
         axes.set_ylabel("held-out evidence\nper step and dimension")
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.margins(x=0.12)
     return figure
 

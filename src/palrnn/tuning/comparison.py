@@ -26,6 +26,7 @@ from palrnn.model import PALRNN
 from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.saem import SAEMResult, saem
 
+_EXPONENT_SLACK = 0.2
 COLUMNS = (
     "heldout_evidence",
     "heldout_stderr",
@@ -57,16 +58,24 @@ class Comparison:
     def chosen(self) -> str | None:
         """The name of the anchored result to use; None if every one loses the dynamics.
 
-        The greatest held-out evidence among those whose hard-gated rollout does not diverge and whose D_stsp
-        is at most ``slack`` nats above that of the untuned model.
+        The greatest held-out evidence among those that keep the dynamics: the hard-gated rollout does not
+        diverge, its D_stsp is at most ``slack`` nats above that of the untuned model, and its largest
+        Lyapunov exponent errs at most a fifth of the true one (where that is unknown, of the untuned model's)
+        more.
         """
         kept = [name for name, result in self.results.items() if self._keeps(result)]
         return max(kept, key=lambda name: self.row(name)["heldout_evidence"], default=None)
 
     def _keeps(self, result: SAEMResult) -> bool:
-        before, after = result.history["dstsp"][[0, -1]]
-        bounded = math.isnan(result.history["diverged_at"][-1])
-        return result.config.configuration == "anchored" and bounded and after <= before + self.slack
+        history, true = result.history, result.config.reference_lyapunov
+        (before, after), (old, new) = history["dstsp"][[0, -1]], history["lyapunov"][[0, -1]]
+        true = old if true is None else true
+        return bool(
+            result.config.configuration == "anchored"
+            and math.isnan(history["diverged_at"][-1])
+            and after <= before + self.slack
+            and abs(new - true) <= abs(old - true) + _EXPONENT_SLACK * abs(true)
+        )
 
     def table(self) -> str:
         """Return the rows as text: evidence, D_stsp and Lyapunov error, hard-gated, then sampled D_stsp."""
