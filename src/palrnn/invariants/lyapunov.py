@@ -57,7 +57,7 @@ class LyapunovSpectrum:
 
     @property
     def kaplan_yorke(self) -> float | None:
-        """The Kaplan-Yorke dimension j + (l_1 + ... + l_j) / |l_{j+1}|, j the last whose sum is not negative.
+        """The Kaplan-Yorke dimension ``j + (l_1 + ... + l_j) / |l_{j+1}|``, j the last whose sum is not negative.
 
         None if the exponents computed do not reach j + 1.
         """
@@ -101,7 +101,7 @@ def lyapunov_spectrum(
 ) -> LyapunovSpectrum:
     """Return the ``k`` largest (by default all) Lyapunov exponents along ``steps`` steps after ``discard``.
 
-        lambda_i = 1 / (steps * dt) * sum_t log |R_t,ii|,   J_t Q_{t-1} = Q_t R_t
+        lambda_i = 1 / (steps * dt) * sum_t log abs(R_t,ii),   J_t Q_{t-1} = Q_t R_t
 
     - `ALRNN`: the free-running, hard-gated rollout from the observation ``x1 (N,)``;
     - `PALRNN`: a sampled rollout with probit gates, and with process noise unless ``process_noise=False``;

@@ -59,7 +59,7 @@ def prediction_error(
 
     Every ``x[t]`` with ``t + n < T`` is embedded and run freely for ``n`` steps, with hard gates and without
     noise (of a PAL-RNN, the drift). The valid prediction time is the mean over ``starts`` evenly spaced
-    starts of the first time at which |forecast - x| exceeds ``threshold`` times the root mean square
+    starts of the first time at which ``|forecast - x|`` exceeds ``threshold`` times the root mean square
     deviation of ``x`` from its mean, looked for up to ``horizon`` steps and counted in Lyapunov times ``1 /
     lyapunov``, for the largest exponent of the true system per unit of time.
     """
