@@ -57,9 +57,9 @@ class LyapunovSpectrum:
 
     @property
     def kaplan_yorke(self) -> float | None:
-        """The Kaplan-Yorke dimension ``j + (l_1 + ... + l_j) / |l_{j+1}|``, j the last whose sum is not negative.
+        """The Kaplan-Yorke dimension ``j + (l_1 + ... + l_j) / |l_{j+1}|``.
 
-        None if the exponents computed do not reach j + 1.
+        j is the last index whose sum is not negative. None if the exponents computed do not reach j + 1.
         """
         return kaplan_yorke_dimension(self.exponents, self.dimension)
 
