@@ -19,6 +19,10 @@ _TAU = 16
 def demo_command(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
     updates: Annotated[int, typer.Option(help="Updates of training; more make a better model.")] = 25_000,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="Settings of the analyses as TOML: [judge] [filter] [geometry] [tune]."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -50,11 +54,12 @@ def demo_command(
         run=output,
         progress=voice.progress("training"),
     )
-    tuning = TuneSettings(iterations=6, windows=32, heldout_windows=40)
-    settings = ReportSettings(tune=tuning).seeded(seed)
+    small = ReportSettings(tune=TuneSettings(iterations=6, windows=32, heldout_windows=40))
+    settings = (small if config is None else ReportSettings.from_toml(config)).seeded(seed)
     run = analysed(result, settings, voice)
     page = output / "report.html"
     write_report([run], page)
+    settings.to_toml(page.with_suffix(".toml"))
     cards = headlines(run)
     values = {
         "report": str(page),

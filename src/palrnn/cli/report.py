@@ -53,11 +53,13 @@ def report_command(
     held = None if reference is None else load_series(reference)
     noise = {"process_std": process_std, "observation_std": observation_std, "gate_std": gate_std}
     given = {name: value for name, value in noise.items() if value is not None}
+    results = [Reconstruction.load(folder, reference=held).with_noise(**given) for folder in runs]
+    if len({result.about.name for result in results}) < len(results):
+        results = [result.named(str(folder)) for result, folder in zip(results, runs, strict=True)]
     found = []
-    for folder in runs:
-        result = Reconstruction.load(folder, reference=held)
+    for folder, result in zip(runs, results, strict=True):
         voice.say(f"{folder}: {result.model}")
-        found.append(analysed(result.with_noise(**given), settings, voice, tune=tune))
+        found.append(analysed(result, settings, voice, tune=tune))
     write_report(found, output, title)
     settings.to_toml(output.with_suffix(".toml"))
     values = {"report": str(output), "runs": [numbers(run) for run in found]}

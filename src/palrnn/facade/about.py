@@ -17,12 +17,13 @@ from palrnn.model import ALRNN
 _VERSIONED = ("numpy", "scipy", "numba", "plotly")
 #: Systems whose true invariants can be computed.
 SYSTEMS = {"lorenz63": systems.lorenz63_system, "rossler": systems.rossler_system}
+UNNAMED = "reconstruction"
 
 
 class About(Config):
     """The source of a series: its name and columns, how much of it, and the true system if it is known."""
 
-    name: str = "reconstruction"
+    name: str = UNNAMED
     series: str = "in memory"
     columns: tuple[str, ...] = ()
     training_steps: int | None = None
@@ -41,7 +42,9 @@ class About(Config):
         known = {name: table[name] for name in cls.model_fields if name in table}
         if series in SYSTEMS:
             known.setdefault("system", series)
-        return cls(**({"name": run.resolve().name} | known | {"series": series}))
+        if known.get("name", UNNAMED) == UNNAMED:
+            known["name"] = run.resolve().name
+        return cls(**(known | {"series": series}))
 
     def observed_columns(self, count: int) -> tuple[str, ...]:
         """Return names for the ``count`` coordinates the model observes, past values among them."""

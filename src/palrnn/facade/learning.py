@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from palrnn.data import Standardizer, delay_embed, suggest_tau, train_test_split
 from palrnn.engine.checks import Floats, as_float, as_int, as_trials, one_of
 from palrnn.engine.progress import Progress
-from palrnn.facade.about import SYSTEMS, About
+from palrnn.facade.about import SYSTEMS, UNNAMED, About
 from palrnn.facade.folder import block_means
 from palrnn.facade.reconstruction import Reconstruction
 from palrnn.forcing import TrainConfig, train
@@ -34,7 +34,7 @@ def reconstruct(
     test_fraction: float = 0.2,
     seed: int = 0,
     columns: Sequence[str] | None = None,
-    name: str = "reconstruction",
+    name: str = UNNAMED,
     system: str | None = None,
     lyapunov: float | None = None,
     run: str | os.PathLike[str] | None = None,

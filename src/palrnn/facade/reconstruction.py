@@ -126,6 +126,10 @@ class Reconstruction:
         """The names of the observed coordinates."""
         return self.about.observed_columns(self.model.observed_dim)
 
+    def named(self, name: str) -> Reconstruction:
+        """Return the same under another name."""
+        return replace(self, about=self.about.changed(name=name))
+
     def with_noise(self, **changes: float) -> Reconstruction:
         """Return the same with other noise: ``process_std``, ``observation_std``, ``gate_std``."""
         return replace(self, noise=self.noise.changed(**changes))

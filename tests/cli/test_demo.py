@@ -1,0 +1,57 @@
+"""`palrnn demo`: from nothing to a report."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from tiny_reconstruction import TINY
+
+from palrnn.cli.main import main
+
+
+def run(*words):
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    return left.value.code
+
+
+def test_a_small_demo_writes_a_run_and_a_report(tmp_path, capsys):
+    TINY.to_toml(tmp_path / "tiny.toml")
+    words = ("demo", "-o", tmp_path / "demo", "--updates", 200, "--config", tmp_path / "tiny.toml")
+    assert run(*words) == 0
+    printed = capsys.readouterr()
+    assert str(tmp_path / "demo" / "report.html") in printed.out.splitlines()[-1]
+    assert "training" in printed.err
+    held = {
+        "checkpoint.safetensors",
+        "reference.npy",
+        "config.toml",
+        "history.csv",
+        "report.html",
+        "report.toml",
+    }
+    assert held <= {file.name for file in (tmp_path / "demo").iterdir()}
+    # the same command again finds everything there
+    begun = time.monotonic()
+    assert run(*words, "--json") == 0
+    assert time.monotonic() - begun < 20
+    result = json.loads(capsys.readouterr().out)
+    assert result["report"] == str(tmp_path / "demo" / "report.html")
+
+
+@pytest.mark.slow
+def test_the_demo_tells_the_story_of_the_paper(tmp_path, capsys):
+    assert run("demo", "-o", tmp_path / "demo", "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert len(result["headlines"]) == 5
+    found = json.loads((tmp_path / "demo" / "findings" / "invariants.json").read_text())["found"]
+    tuning = json.loads((tmp_path / "demo" / "findings" / "tuning.json").read_text())["found"]["stages"]
+    # a good model: no further from the data than stretches of the data from each other, and chaotic
+    assert found["dstsp"] < found["dstsp_floor"]["high"]
+    assert found["exponents"][0] > 0.5
+    # tuning the drift raises the evidence and loses the chaos
+    assert tuning[2]["evidence"] > tuning[1]["evidence"] > tuning[0]["evidence"]
+    assert tuning[2]["lyapunov"] < tuning[0]["lyapunov"] - 0.3
+    assert (tmp_path / "demo" / "report.html").stat().st_size < 8e6

@@ -1,0 +1,120 @@
+"""`palrnn report`: pages from folders of runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from tiny_reconstruction import TINY, tiny_reconstruction
+
+from palrnn.cli.main import main
+from palrnn.facade import inferring
+
+
+def run(*words):
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    return left.value.code
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs")
+    tiny_reconstruction(updates=200).save(path / "one")
+    TINY.to_toml(path / "tiny.toml")
+    return path
+
+
+def test_a_run_becomes_a_page_and_its_settings_give_the_same_bytes(folder, tmp_path, capsys):
+    first = tmp_path / "first.html"
+    assert run("report", folder / "one", "--config", folder / "tiny.toml", "-o", first, "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["report"] == str(first)
+    assert set(result["runs"][0]) == {
+        "name",
+        "facts",
+        "headlines",
+        "invariants",
+        "filtering",
+        "geometry",
+        "tuning",
+    }
+    # once with what the folder keeps, once computed anew
+    second, third = tmp_path / "second.html", tmp_path / "third.html"
+    assert run("report", folder / "one", "--config", first.with_suffix(".toml"), "-o", second, "-q") == 0
+    assert second.read_bytes() == first.read_bytes()
+    shutil.rmtree(folder / "one" / "findings")
+    assert run("report", folder / "one", "--config", first.with_suffix(".toml"), "-o", third, "-q") == 0
+    assert third.read_bytes() == first.read_bytes()
+
+
+def test_several_runs_stand_side_by_side(folder, tmp_path, capsys):
+    other = tmp_path / "<b>other<b>"
+    shutil.copytree(folder / "one", other)
+    page = tmp_path / "both.html"
+    words = ("report", folder / "one", other, "--no-tune", "--config", folder / "tiny.toml", "-o", page)
+    assert run(*words, "--title", "Two <i>runs</i>") == 0
+    assert "2 runs" in capsys.readouterr().out
+    text = page.read_text()
+    assert "<h1>Two &lt;i&gt;runs&lt;/i&gt;</h1>" in text
+    assert "&lt;b&gt;other&lt;b&gt;" in text
+    assert "<b>other<b>" not in text
+    assert '<section id="evidence"' not in text
+
+
+def test_a_second_report_computes_nothing(folder, tmp_path, monkeypatch):
+    words = ("report", folder / "one", "--config", folder / "tiny.toml", "-o", tmp_path / "x.html", "-q")
+    assert run(*words) == 0
+
+    def refused(*_, **__):
+        raise AssertionError("computed again")
+
+    for name in ("saem", "observed_information", "rbpf"):
+        monkeypatch.setattr(inferring, name, refused)
+    assert run(*words) == 0
+
+
+def test_a_reference_can_be_given(folder, tmp_path):
+    bare = tmp_path / "bare"
+    shutil.copytree(folder / "one", bare)
+    np.save(tmp_path / "held.npy", np.load(bare / "reference.npy"))
+    (bare / "reference.npy").unlink()
+    page = tmp_path / "x.html"
+    words = ("report", bare, "--no-tune", "--config", folder / "tiny.toml", "-o", page, "-q")
+    assert run(*words) == 1
+    assert run(*words, "--reference", tmp_path / "held.npy") == 0
+    assert page.is_file()
+
+
+def test_noise_can_be_given(folder, tmp_path, capsys):
+    words = ("report", folder / "one", "--no-tune", "--config", folder / "tiny.toml", "--json")
+    assert run(*words, "-o", tmp_path / "x.html", "--observation-std", 0.3, "--gate-std", 0.2) == 0
+    found = json.loads(capsys.readouterr().out)["runs"][0]["filtering"]
+    assert (found["process_std"], found["observation_std"], found["gate_std"]) == (0.1, 0.3, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["none/"], "none: no such folder"),
+        (["{one}", "-o", "none/x.html"], "the folder"),
+        (["{one}", "--gate-std", "-1"], "gate_std"),
+        (["{one}", "--config", "{bad}"], "particles"),
+    ],
+)
+def test_errors_are_one_line(folder, tmp_path, capsys, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.toml").write_text("[filter]\nparticles = 0\n")
+    filled = [word.format(one=folder / "one", bad=tmp_path / "bad.toml") for word in words]
+    assert run("report", *filled, "-q") == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.strip().splitlines()) == 1
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_help_has_an_example(capsys):
+    assert run("report", "--help") == 0
+    assert "palrnn report run/ -o report.html" in capsys.readouterr().out
