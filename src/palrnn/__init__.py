@@ -109,6 +109,10 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "lorenz63_sequences",
         "saem",
     ),
+    "experiments": (
+        "load_from_zoo",
+        "zoo_models",
+    ),
     "facade": (
         "Reconstruction",
         "ReportSettings",
@@ -132,6 +136,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from palrnn.data import *
+    from palrnn.experiments import *
     from palrnn.facade import *
     from palrnn.forcing import *
     from palrnn.geometry import *

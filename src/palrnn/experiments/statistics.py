@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import rankdata
+from scipy.stats import t as student
 
 from palrnn.engine.checks import Floats, as_int, as_shape
 from palrnn.engine.seeds import generator
@@ -41,10 +42,11 @@ class Association(NamedTuple):
 def spearman(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     """Return the rank correlation of ``a (n,)`` and ``b (n,)`` and its p-value; NaN where one is constant."""
     a, b = _pair(a, b)
-    if np.ptp(a) == 0 or np.ptp(b) == 0:
-        return math.nan, math.nan
-    found = spearmanr(a, b)
-    return float(found.statistic), float(found.pvalue)
+    r = float(_correlations(rankdata(a), rankdata(b)))
+    if not math.isfinite(r) or abs(r) >= 1:
+        return r, 0.0 if math.isfinite(r) else math.nan
+    freedom = len(a) - 2
+    return r, float(2 * student.sf(abs(r) * math.sqrt(freedom / (1 - r * r)), freedom))
 
 
 def partial_spearman(a: ArrayLike, b: ArrayLike, control: ArrayLike) -> float:
@@ -53,15 +55,7 @@ def partial_spearman(a: ArrayLike, b: ArrayLike, control: ArrayLike) -> float:
     NaN where the control explains one of them completely.
     """
     a, b = _pair(a, b)
-    design = np.column_stack([np.ones(len(a)), rankdata(as_shape(control, "control", a.shape))])
-    left = []
-    for values in (a, b):
-        ranks = rankdata(values)
-        residual = ranks - design @ np.linalg.lstsq(design, ranks, rcond=None)[0]
-        # a residual of rounding size is none: ranks are whole or half numbers
-        left.append(residual if np.abs(residual).max() > 1e-9 * len(a) else np.zeros(len(a)))
-    norm = math.sqrt(float(left[0] @ left[0]) * float(left[1] @ left[1]))
-    return float(left[0] @ left[1]) / norm if norm > 0 else math.nan
+    return float(_partials(a, b, as_shape(control, "control", a.shape)))
 
 
 def association(
@@ -72,11 +66,9 @@ def association(
     third = as_shape(control, "control", a.shape)
     r, p = spearman(a, b)
     draws = _resamples(len(a), resamples, seed)
-    plain = _percentiles(r, [spearman(a[k], b[k])[0] for k in draws])
-    partial = _percentiles(
-        partial_spearman(a, b, third), [partial_spearman(a[k], b[k], third[k]) for k in draws]
-    )
-    return Association(plain, p, partial)
+    plain = _correlations(rankdata(a[draws], axis=1), rankdata(b[draws], axis=1))
+    partial = _partials(a[draws], b[draws], third[draws])
+    return Association(_percentiles(r, plain), p, _percentiles(partial_spearman(a, b, third), partial))
 
 
 def bootstrap(
@@ -113,9 +105,35 @@ def _resamples(count: int, resamples: int, seed: int) -> NDArray[np.int64]:
     return generator(seed, "bootstrap").integers(0, count, (resamples, count))
 
 
-def _percentiles(value: float, drawn: list[float]) -> Interval:
+def _partials(a: Floats, b: Floats, control: Floats) -> Floats:
+    """Return the partial rank correlation of each row ``(..., n)``."""
+    ranks = rankdata(control, axis=-1)
+    left = [_residuals(rankdata(values, axis=-1), ranks) for values in (a, b)]
+    return _correlations(*left)
+
+
+def _residuals(ranks: Floats, control: Floats) -> Floats:
+    """Return what a linear regression of each row of ``ranks (..., n)`` on ``control (..., n)`` leaves."""
+    y, x = (values - values.mean(axis=-1, keepdims=True) for values in (ranks, control))
+    power = (x * x).sum(axis=-1, keepdims=True)
+    slope = (x * y).sum(axis=-1, keepdims=True) / np.where(power > 0, power, 1.0)
+    residual = y - slope * x
+    # ranks are whole or half numbers: a residual of rounding size is none
+    return np.where(np.abs(residual).max(axis=-1, keepdims=True) > 1e-9 * x.shape[-1], residual, 0.0)
+
+
+def _correlations(a: Floats, b: Floats) -> Floats:
+    """Return Pearson's correlation of each row of ``a`` and ``b (..., n)``; NaN where one is constant."""
+    a, b = (values - values.mean(axis=-1, keepdims=True) for values in (a, b))
+    power = (a * a).sum(axis=-1) * (b * b).sum(axis=-1)
+    cross = (a * b).sum(axis=-1)
+    return np.where(power > 0, cross / np.sqrt(np.where(power > 0, power, 1.0)), np.nan)
+
+
+def _percentiles(value: float, drawn: ArrayLike) -> Interval:
     # a resample without any variation has no correlation; it says nothing and is left out
-    kept = np.array(drawn)[np.isfinite(drawn)]
+    values = np.asarray(drawn, dtype=np.float64)
+    kept = values[np.isfinite(values)]
     low, high = np.percentile(kept, [2.5, 97.5]) if len(kept) else (math.nan, math.nan)
     return Interval(float(value), float(low), float(high))
 

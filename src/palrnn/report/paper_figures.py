@@ -40,6 +40,9 @@ def draw_figures(folder: str | os.PathLike[str]) -> list[Path]:
         if all(table is not None for table in given):
             with styled():
                 figure = draw(*given)
+                # laid out once, not once for every format
+                figure.draw_without_rendering()
+                figure.set_layout_engine("none")
             (place / "figures").mkdir(exist_ok=True)
             for kind in ("pdf", "svg", "png"):
                 written.append(place / "figures" / f"{name}.{kind}")
