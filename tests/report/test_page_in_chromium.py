@@ -109,6 +109,10 @@ def test_dark_systems_get_a_dark_page_and_paper_a_light_one(
 ) -> None:
     browser.open(report, dark=True)
     assert browser.run("document.getElementById('loss').dataset.drawn") == "dark"
+    wide = browser.run("document.getElementById('loss')._fullLayout.width")
     browser.pdf(tmp_path / "report.pdf")
     assert (tmp_path / "report.pdf").stat().st_size > 50_000
+    # afterwards the screen has its figures back, as dark and as wide as before
+    browser.wait_for("document.getElementById('loss').dataset.drawn === 'dark'")
+    browser.wait_for(f"document.getElementById('loss')._fullLayout.width === {wide}")
     assert browser.complaints == []

@@ -14,6 +14,8 @@
                    displayModeBar: window.matchMedia("(hover: hover) and (min-width: 48rem)").matches ? "hover" : false,
                    // nothing of a page leaves the page: no button that sends data anywhere
                    showSendToCloud: false, modeBarButtonsToRemove: ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"] };
+  // what is left of a sheet of A4 within the margins of page.css and a figure's frame, in pixels
+  const PAPER = 640;
   const plots = new Map();
   let printing = false;
 
@@ -61,6 +63,7 @@
       }
     }
     if (view && view.plane) delete layout.scene;
+    if (printing) layout.width = PAPER;
     return coloured(layout);
   }
 
@@ -152,7 +155,10 @@
   });
   system.addEventListener("change", drawAll);
   window.addEventListener("beforeprint", () => { printing = true; drawAll(); });
-  window.addEventListener("afterprint", () => { printing = false; drawAll(); });
+  window.addEventListener("afterprint", () => {
+    printing = false;
+    drawAll().then(() => { for (const plot of plots.values()) Plotly.Plots.resize(plot.node); });
+  });
   document.getElementById("print").addEventListener("click", () => window.print());
   applyTheme().then(() => { document.documentElement.dataset.ready = "yes"; });
 })();
