@@ -31,7 +31,7 @@ class SAEMConfig(Config):
     paths: Count = 8
     states_per_path: Count = 1
     target: Literal["paper", "exact"] = "paper"
-    resampling: str = "multinomial"
+    resampling: Literal["multinomial", "systematic", "stratified", "residual"] = "multinomial"
     ess_threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
 
     # the M-step. The paper does not say what its ridge is measured against: see docs/tuning.md
