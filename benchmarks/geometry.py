@@ -1,9 +1,9 @@
-"""Both curvatures at the paper's size, against JAX, plain NumPy and the floor of the same BLAS; growth over M.
+"""Both curvatures at the paper's size, against JAX, plain NumPy and the floor of the BLAS; then growth over M.
 
-M = 30, P = 10, N = 3, T = 200, tau = 16, float64, one thread, on a model trained for a short while. The floors
-are the matrix products that the computation cannot do without: for the ITF Fisher one (30 x 30)(30 x 960) per
-step and the Gram matrix of 597 x 960 rows, for Louis' terms three products per sample and the Gram matrix of the
-scores.
+M = 30, P = 10, N = 3, T = 200, tau = 16, float64, one thread, on a model trained for a short while. The
+floors are the matrix products that the computation cannot do without: for the ITF Fisher one
+(30 x 30)(30 x 960) per step and the Gram matrix of 597 x 960 rows, for Louis' terms three products per sample
+and the Gram matrix of the scores.
 """
 
 from __future__ import annotations
