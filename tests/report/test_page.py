@@ -241,3 +241,14 @@ def test_six_runs_side_by_side_stay_below_eight_megabytes(tmp_path: Path) -> Non
 def test_no_runs_is_an_error() -> None:
     with pytest.raises(ValueError, match="at least one run"):
         report_page([])
+
+
+def test_each_of_several_runs_stands_beside_its_own_floor() -> None:
+    one, other = example_run("one"), example_run("other")
+    assert other.invariants is not None
+    assert other.invariants.dstsp_floor is not None
+    floor = other.invariants.dstsp_floor.changed(median=1.2345, length=777)
+    other = dataclasses.replace(other, invariants=other.invariants.changed(dstsp_floor=floor))
+    text = read([one, other]).text
+    assert "20 pairs of 3000 steps" in text
+    assert "1.23 (0.390 to 2.13, 20 pairs of 777 steps)" in text

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palrnn import __version__
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_int, as_shape
 from palrnn.engine.config import Config
@@ -280,7 +281,8 @@ class Reconstruction:
         self, name: str, kind: type[F], settings: Config, work: Callable[[], F], *, noisy: bool = False
     ) -> F:
         """Return the finding kept under these settings, or do the ``work`` and keep it."""
-        key = {"model": self._fingerprint(), "settings": settings.model_dump(mode="json")}
+        key: dict[str, Any] = {"palrnn": __version__, "model": self._fingerprint()}
+        key["settings"] = settings.model_dump(mode="json")
         if noisy:
             key["noise"] = self.noise.model_dump(mode="json") | {"tau": self.tau}
         else:

@@ -35,6 +35,7 @@ def table(runs: Sequence[Run]) -> Table:
     """Return the measures of mismatch, a column per run."""
     found = [_of(run) for run in runs]
     rows = [
+        ("Forcing interval τ", *(str(part.tau) for part in found), ""),
         (
             "Curvature gap g, decades",
             *(number(part.gap) for part in found),
@@ -73,7 +74,7 @@ def table(runs: Sequence[Run]) -> Table:
     caption = (
         f"Mismatch on {first.steps} held-out steps: {first.particles} particles, {first.samples} smoothing "
         "samples, "
-        f"forcing interval {first.tau}, target {first.target}"
+        f"target {first.target}"
     )
     return Table(
         caption,

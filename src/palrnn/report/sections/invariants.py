@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from palrnn.report.blocks import Figure, Note, Section, Table, csv_download, number
 from palrnn.report.findings import Invariants, Run, Spread
@@ -37,46 +37,60 @@ def section(runs: Sequence[Run]) -> Section | None:
 
 
 def table(runs: Sequence[Run]) -> Table:
-    """Return the scores, with a column per run and the reference values where there are any."""
-    all_found = [run.invariants for run in runs if run.invariants is not None]
-    first = all_found[0]
-    rows = [
-        (
-            "State-space divergence D_stsp",
-            *(number(found.dstsp) for found in all_found),
-            _floor(first.dstsp_floor),
-        ),
-        ("Generated points outside the data's box", *(_share(found.outside) for found in all_found), "0 %"),
-        (
-            "Power-spectrum distance D_H",
-            *(number(found.spectrum_distance) for found in all_found),
-            _floor(first.spectrum_floor),
-        ),
-    ]
-    for i in range(min(_LISTED, max(len(found.exponents) for found in all_found))):
-        known = number(first.reference_exponents[i]) if i < len(first.reference_exponents) else ""
-        rows.append(
-            (f"Lyapunov exponent λ{chr(0x2081 + i)}", *(_exponent(found, i) for found in all_found), known)
+    """Return the scores of each run with what they are to be read against.
+
+    For one run that is a column of its own; for several, whose data may differ, a row below the score.
+    """
+    found = [run.invariants for run in runs if run.invariants is not None]
+    lines = list(_lines(found))
+    if len(runs) == 1:
+        header: tuple[str, ...] = ("", "Model", "Floor or reference")
+        rows: tuple[tuple[str, ...], ...] = tuple(
+            (label, values[0], against[0]) for label, values, against in lines
         )
-    rows.append(("Kaplan–Yorke dimension", *(number(found.kaplan_yorke) for found in all_found), ""))
-    longest = max(len(found.mse) for found in all_found)
-    if longest:
-        rows.append(
-            (
-                f"Squared error {longest} steps ahead",
-                *(number(found.mse[-1]) if found.mse else "–" for found in all_found),
-                "0",
-            )
-        )
-    rows.append(("Useful forecast", *(_horizon(found) for found in all_found), ""))
-    source = f" Reference: {first.reference_source}." if first.reference_source else ""
-    names = [run.name for run in runs] if len(runs) > 1 else ["Model"]
-    return Table(
-        f"Free-running rollouts of {first.steps} steps against the held-out data.{source}",
-        ("", *names, "Floor or reference"),
-        tuple(rows),
-        (csv_download("invariants.csv", ("quantity", *names, "floor or reference"), rows),),
+    else:
+        header = ("", *(run.name for run in runs))
+        scores = [
+            [(label, *values)] + ([("↳ floor or reference", *against)] if any(against) else [])
+            for label, values, against in lines
+        ]
+        rows = tuple(row for pair in scores for row in pair)
+    sources = dict.fromkeys(part.reference_source for part in found if part.reference_source)
+    steps = " or ".join(dict.fromkeys(str(part.steps) for part in found))
+    caption = f"Free runs of {steps} steps against the held-out data."
+    if sources:
+        caption += f" Reference: {'; '.join(sources)}."
+    return Table(caption, header, rows, (csv_download("invariants.csv", header, rows),))
+
+
+def _lines(found: Sequence[Invariants]) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield label, scores and what they stand against, each with one entry per run."""
+    none = [""] * len(found)
+    yield (
+        "State-space divergence D_stsp",
+        [number(part.dstsp) for part in found],
+        [_floor(part.dstsp_floor) for part in found],
     )
+    outside = ["–" if part.outside is None else percent(part.outside) for part in found]
+    yield "Generated points outside the data's box", outside, none
+    yield (
+        "Power-spectrum distance D_H",
+        [number(part.spectrum_distance) for part in found],
+        [_floor(part.spectrum_floor) for part in found],
+    )
+    for i in range(min(_LISTED, max(len(part.exponents) for part in found))):
+        known = [part.reference_exponents for part in found]
+        yield (
+            f"Lyapunov exponent λ{chr(0x2081 + i)}",
+            [_exponent(part, i) for part in found],
+            [number(values[i]) if i < len(values) else "" for values in known],
+        )
+    yield "Kaplan–Yorke dimension", [number(part.kaplan_yorke) for part in found], none
+    ahead = max(len(part.mse) for part in found)
+    if ahead:
+        errors = [number(part.mse[-1]) if part.mse else "–" for part in found]
+        yield f"Squared error {ahead} steps ahead, standardised", errors, none
+    yield "Useful forecast", [_horizon(part) for part in found], none
 
 
 def spectrum(runs: Sequence[Run]) -> Figure:
@@ -105,9 +119,7 @@ def spectrum(runs: Sequence[Run]) -> Figure:
             for k, value, error in zip(order, found.exponents, found.exponents_stderr, strict=True)
         ]
         positive = sum(1 for value in found.exponents if value is not None and value > 0)
-        words.append(
-            f"{name}: λ₁ is {_exponent(found, 0)}, {positive} of {len(order)} exponents are positive"
-        )
+        words.append(f"{name}: λ₁ is {_exponent(found, 0)}, positive exponents: {positive} of {len(order)}")
     known: tuple[float, ...] = next(
         (
             run.invariants.reference_exponents
@@ -164,7 +176,3 @@ def _floor(floor: Spread | None) -> str:
         return "too little data"
     spread = f"{number(floor.low)} to {number(floor.high)}"
     return f"{number(floor.median)} ({spread}, {floor.pairs} pairs of {floor.length} steps)"
-
-
-def _share(share: float | None) -> str:
-    return "–" if share is None else percent(share)
