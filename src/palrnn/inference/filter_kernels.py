@@ -7,16 +7,15 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.inference.kalman_kernels import condition, predict, transition
+from palrnn.inference.kalman_kernels import WORD, bit, condition, open_units, predict
 from palrnn.inference.noise_kernels import GATES, RESAMPLING, fill_normals, fill_uniforms, stream_key
 from palrnn.inference.resampling_kernels import resample, settle
 
 PAPER, EXACT = 0, 1
-WORD = 64
 
 
 @kernel
-def draw_gates(system, target, key, slot, mean, cov, values, rows, scaled):
+def draw_gates(system, target, key, slot, mean, cov, values, scratch):
     """Draw u = z_gated + gate noise from the belief into ``values (P,)``; the gates are 1{u > 0}.
 
     PAPER: each u_j from its own marginal N(mu_j, nu_j + gate_std^2), so that P(u_j > 0) is the integrated
@@ -27,7 +26,7 @@ def draw_gates(system, target, key, slot, mean, cov, values, rows, scaled):
     first = system.latent_dim - values.shape[0]
     fill_normals(key, slot, values)
     if target == EXACT:
-        condition(mean, cov, first, values, system.gate, True, rows, scaled)
+        condition(mean, cov, first, values, system.gate, True, system.latent_dim, scratch)
     else:
         for j in range(values.shape[0]):
             k = first + j
@@ -37,18 +36,9 @@ def draw_gates(system, target, key, slot, mean, cov, values, rows, scaled):
 @kernel
 def pack(values, words):
     """Write the bits 1{values_j > 0} of ``values (P,)`` into ``words (ceil(P / 64),)``, unsigned 64-bit."""
-    for w in range(words.shape[0]):
-        words[w] = np.uint64(0)
+    words[:] = np.uint64(0)
     for j in range(values.shape[0]):
-        if values[j] > 0.0:
-            words[j // WORD] |= np.uint64(1) << np.uint64(j % WORD)
-
-
-@kernel
-def unpack(words, gate, first):
-    """Set ``gate[first:]`` of ``gate (first + P,)`` to the bits in ``words``."""
-    for j in range(gate.shape[0] - first):
-        gate[first + j] = np.float64((words[j // WORD] >> np.uint64(j % WORD)) & np.uint64(1))
+        words[j // WORD] |= np.uint64(values[j] > 0.0) << np.uint64(j % WORD)
 
 
 @kernel
@@ -112,7 +102,7 @@ def reweigh(log_weights, loglik, weights):
 
 @kernel
 def filter_steps(
-    system, target, scheme, threshold, schedule, key, x, start, stop, mean, cov, log_weights, out
+    system, target, scheme, threshold, schedule, key, x, start, stop, mean, cov, log_weights, scratch, out
 ):
     """Take transitions t = start, ..., stop - 1 of all particles; return the step at which all died, or -1.
 
@@ -125,30 +115,18 @@ def filter_steps(
     ``x (T, N)``; ``mean (n, D)``, ``cov (n, D, D)``, ``log_weights (n,)`` are the particles, changed in
     place; ``out`` holds one row per transition of everything that is kept (see `Record`).
     """
-    particles, dim = mean.shape
-    gated = system.gate.shape[0]
-    free = system.latent_dim - gated
-    seen = x.shape[1]
-    gate = np.ones(system.latent_dim)
-    padded_gate = np.zeros(dim)
-    J, work = np.empty((dim, dim)), np.empty((dim, dim))
-    values, observed = np.empty(gated), np.empty(seen)
-    rows, scaled = np.empty((max(gated, seen), dim)), np.zeros(((max(gated, seen) + 3) // 4 * 4, dim))
-    gate_rows, gate_scaled = rows[:gated], scaled[: (gated + 3) // 4 * 4]
-    seen_rows, seen_scaled = np.empty((seen, dim)), np.zeros(((seen + 3) // 4 * 4, dim))
+    particles = mean.shape[0]
+    values = np.empty(system.gate.shape[0])
     loglik, weights, uniforms = np.empty(particles), np.empty(particles), np.empty(particles)
     for t in range(start, stop):
         gate_key = stream_key(key, t, GATES)
         for i in range(particles):
-            draw_gates(system, target, gate_key, i, mean[i], cov[i], values, gate_rows, gate_scaled)
+            draw_gates(system, target, gate_key, i, mean[i], cov[i], values, scratch)
             pack(values, out.codes[t, i])
-            unpack(out.codes[t, i], gate, free)
-            padded_gate[: system.latent_dim] = gate
-            transition(system, padded_gate, J)
-            predict(system, J, mean[i], cov[i], work)
-            observed[:] = x[t + 1]
+            count = open_units(system, out.codes[t, i], scratch)
+            predict(system, count, mean[i], cov[i], scratch)
             loglik[i] = condition(
-                mean[i], cov[i], 0, observed, system.observation, False, seen_rows, seen_scaled
+                mean[i], cov[i], 0, x[t + 1], system.observation, False, system.latent_dim, scratch
             )
         increment = reweigh(log_weights, loglik, weights)
         if math.isnan(increment):
@@ -186,8 +164,10 @@ def summarise(weights, mean, words, mixture_mean, probability):
     probability[:] = 0.0
     for i in range(weights.shape[0]):
         w = weights[i]
+        if w == 0.0:
+            continue
         for k in range(mixture_mean.shape[0]):
             mixture_mean[k] += w * mean[i, k]
         for j in range(probability.shape[0]):
-            if (words[i, j // WORD] >> np.uint64(j % WORD)) & np.uint64(1):
+            if bit(words[i], j):
                 probability[j] += w

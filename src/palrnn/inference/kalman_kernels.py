@@ -2,7 +2,7 @@
 
 All observations here are single coordinates of the state with independent noise, so conditioning goes one
 coordinate at a time and needs no matrix inverse. Arrays are padded with zeros to D, a multiple of 8 (see
-`system`).
+`system`). The upper triangle of P is what counts; `condition` ends by copying it to the lower one.
 """
 
 from __future__ import annotations
@@ -12,38 +12,67 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
+from palrnn.inference.tile_kernels import combine, product
+
+WORD = 64
 
 
 @kernel
-def transition(system, gate, J):
-    """J = A + W D(c) (eq. pwa), into ``J (D, D)``; ``gate (D,)`` is the diagonal of D(c)."""
-    A, W = system.A, system.W
-    dim = W.shape[0]
-    for i in range(dim):
-        for j in range(dim):
-            J[i, j] = W[i, j] * gate[j]
-        J[i, i] += A[i]
+def open_units(system, words, scratch):
+    """Sort the gated units into ``scratch.active`` (open) and ``scratch.closed`` by the code in ``words``.
+
+    J = A + W D(c) (eq. pwa) has the column A_j + W_j for an open unit j, and only A_jj on the diagonal for a
+    closed one. The ungated units stand at the head of ``active``, always. Returns how many units are active.
+    """
+    gated = system.gate.shape[0]
+    free = system.latent_dim - gated
+    active, closed = free, 0
+    for j in range(gated):
+        opened = np.int64(bit(words, j))
+        # both are written, one of them counts: the bits are random, so a branch would be mispredicted
+        scratch.active[active] = free + j
+        scratch.closed[closed] = free + j
+        active += opened
+        closed += 1 - opened
+    return active
 
 
 @kernel
-def predict(system, J, mean, cov, work):
-    """m <- J m + h,  P <- J P J^T + Q, in place; ``mean (D,)``, ``cov (D, D)``, ``work (D, D)`` scratch."""
-    dim = mean.shape[0]
-    np.dot(J, cov, work)
-    np.dot(work, J.T, cov)
-    for i in range(dim):
-        # the product is symmetric but for rounding, which unstable directions of J would amplify step by step
-        for j in range(i):
-            cov[j, i] = cov[i, j]
+def bit(words, j):
+    """Bit j of the packed code ``words (ceil(P / 64),)``."""
+    return (words[j // WORD] >> np.uint64(j % WORD)) & np.uint64(1)
+
+
+@kernel
+def predict(system, count, mean, cov, scratch):
+    """m <- J m + h,  P <- J P J^T + Q, in place (only the upper triangle of P), with J as `open_units` left
+    it.
+
+    ``mean (D,)``, ``cov (D, D)``. ``count`` is what `open_units` returned.
+    """
+    latent, dim = system.latent_dim, mean.shape[0]
+    JP, A, after = scratch.product, system.A, scratch.after
+    active, closed, shut = scratch.active, scratch.closed, latent - count
+    product(JP, dim, system.Ft, 0, 1, dim, cov, active, count, latent, True, False)
+    for c in range(shut):
+        k = closed[c]
+        combine(JP, k * dim, 1.0, JP, k * dim, A[k], cov, k * dim, dim)
+    product(cov, dim, JP, 0, dim, 1, system.Ft, active, count, latent, True, True)
+    for c in range(shut):
+        k = closed[c]
+        for i in range(k + 1):
+            cov[i, k] += JP[i, k] * A[k]
+    for i in range(latent):
         cov[i, i] += system.process[i]
-    after = work[0]
-    np.dot(J, mean, after)
-    for i in range(dim):
-        mean[i] = after[i] + system.h[i]
+    product(after, dim, mean, 0, 0, 1, system.Ft, active, count, 1, True, False)
+    for c in range(shut):
+        k = closed[c]
+        after[k] += A[k] * mean[k]
+    combine(mean, 0, 1.0, after, 0, 1.0, system.h, 0, dim)
 
 
 @kernel
-def condition(mean, cov, first, values, variances, drawn, rows, scaled):
+def condition(mean, cov, first, values, variances, drawn, latent, scratch):
     """Condition N(m, P) on y_n = z_{first+n} + N(0, variances_n), n = 0, 1, ..., in place; return log p(y).
 
     One coordinate at a time, with s = P_kk + r and the row p = P_k: m += p (y - m_k) / s and P -= p p^T / s,
@@ -54,57 +83,49 @@ def condition(mean, cov, first, values, variances, drawn, rows, scaled):
     its predictive distribution, y_n = m_k + sqrt(s) * values_n. Drawing and conditioning in turn is drawing y
     jointly.
 
-    ``mean (D,)``, ``cov (D, D)``, ``values (n,)``, ``variances (n,)``; ``rows (n, D)`` and ``scaled (n4, D)``
-    are scratch, n4 being n rounded up to a multiple of 4 and the rows of ``scaled`` beyond n zero.
+    ``mean (D,)``, ``cov (D, D)``, ``values (n,)``, ``variances (n,)``; ``latent`` is M.
     """
     count, dim = values.shape[0], mean.shape[0]
+    rows, unit, minus, order = scratch.rows, scratch.unit, scratch.minus, scratch.order
     loglik = 0.0
     for n in range(count):
-        for i in range(dim):
-            rows[n, i] = cov[first + n, i]
+        k = first + n
+        combine(rows, n * dim, 1.0, cov, k * dim, 0.0, cov, k * dim, dim)
+        for i in range(k):
+            rows[n, i] = cov[i, k]
     for n in range(count):
         k = first + n
-        row, unit = rows[n], scaled[n]
-        s = row[k] + variances[n]
+        s = rows[n, k] + variances[n]
+        root = math.sqrt(max(s, 0.0))
         if drawn:
-            # zero only where the coordinate is known already and its gate is noiseless
-            root = math.sqrt(max(s, 0.0))
             innovation = root * values[n]
             values[n] = mean[k] + innovation
         else:
             innovation = values[n] - mean[k]
-            root = math.sqrt(s)
+        # not observed; or known already: a noiseless gate on a coordinate whose variance rounding used up
         if math.isnan(values[n]) or (drawn and root == 0.0):
-            unit[:] = 0.0
+            unit[n, :] = 0.0
+            minus[n, :] = 0.0
             continue
+        if not s > 0.0:
+            return math.nan
         loglik -= 0.5 * (math.log(2.0 * math.pi * s) + innovation * innovation / s)
-        gain, shrink = innovation / s, variances[n] / s
-        for i in range(dim):
-            unit[i] = row[i] / root
-            mean[i] += gain * row[i]
-            row[i] *= shrink
+        inverse, at = 1.0 / root, n * dim
+        combine(unit, at, inverse, rows, at, 0.0, rows, at, dim)
+        combine(minus, at, -inverse, rows, at, 0.0, rows, at, dim)
+        combine(mean, 0, 1.0, mean, 0, innovation * inverse, unit, at, dim)
+        combine(rows, at, variances[n] * inverse, unit, at, 0.0, unit, at, dim)
         for m in range(count):
             if m != n:
-                other, factor = rows[m], unit[first + m]
-                for i in range(dim):
-                    other[i] -= factor * unit[i]
-                other[k] = row[first + m]
-    downdate(cov, scaled)
+                combine(rows, m * dim, 1.0, rows, m * dim, minus[n, first + m], unit, at, dim)
+                rows[m, k] = rows[n, first + m]
+    product(cov, dim, minus, 0, 1, dim, unit, order, count, latent, False, True)
     for n in range(count):
-        for i in range(dim):
-            cov[first + n, i] = rows[n, i]
-            cov[i, first + n] = rows[n, i]
+        k = first + n
+        combine(cov, k * dim, 1.0, rows, n * dim, 0.0, rows, n * dim, dim)
+        for i in range(k):
+            cov[i, k] = rows[n, i]
+    for i in range(latent):
+        for j in range(i):
+            cov[i, j] = cov[j, i]
     return loglik
-
-
-@kernel
-def downdate(cov, scaled):
-    """P -= V^T V for ``scaled = V (n4, D)``, four rows at a time to pass over P less often."""
-    dim = cov.shape[0]
-    for n in range(0, scaled.shape[0], 4):
-        v0, v1, v2, v3 = scaled[n], scaled[n + 1], scaled[n + 2], scaled[n + 3]
-        for i in range(dim):
-            a, b, c, d = v0[i], v1[i], v2[i], v3[i]
-            row = cov[i]
-            for j in range(dim):
-                row[j] -= (a * v0[j] + b * v1[j]) + (c * v2[j] + d * v3[j])

@@ -15,7 +15,7 @@ from palrnn.engine.progress import Progress, quiet
 from palrnn.engine.seeds import generator
 from palrnn.inference import filter_kernels as kernels
 from palrnn.inference.resampling import SCHEMES
-from palrnn.inference.system import padded_system
+from palrnn.inference.system import aligned, padded_system, scratch_for
 from palrnn.model import PALRNN
 
 TARGETS = {"paper": kernels.PAPER, "exact": kernels.EXACT}
@@ -176,7 +176,7 @@ def run_filter(
     """Return the filter pass over checked input, with the random stream ``key``."""
     pin_blas()
     steps, particles = x.shape[0] - 1, settings.particles
-    system = padded_system(model)
+    system, scratch = padded_system(model), scratch_for(model)
     mean, cov = initial_beliefs(model, x[0], particles, system.A.shape[0])
     log_weights = np.full(particles, -math.log(particles))
     record = _empty_record(steps, particles, model.drift.latent_dim, model.drift.gated)
@@ -198,6 +198,7 @@ def run_filter(
             mean,
             cov,
             log_weights,
+            scratch,
             record,
         )
         if died >= 0:
@@ -225,7 +226,7 @@ def run_filter(
 def initial_beliefs(model: PALRNN, x1: Floats, particles: int, dim: int) -> tuple[Floats, Floats]:
     """Return means (particles, D) and covariances (particles, D, D) of z_1, equal for all particles."""
     latent = model.drift.latent_dim
-    mean, cov = np.zeros((particles, dim)), np.zeros((particles, dim, dim))
+    mean, cov = aligned((particles, dim)), aligned((particles, dim, dim))
     mean[:, :latent] = model.drift.embed(x1)
     diagonal = np.arange(latent)
     cov[:, diagonal, diagonal] = model.initial_variances

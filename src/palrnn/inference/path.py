@@ -12,7 +12,7 @@ from palrnn.engine.checks import Floats
 from palrnn.engine.kernel import pin_blas
 from palrnn.inference import filter_kernels, smoothing_kernels
 from palrnn.inference.particle_filter import checked_series, initial_beliefs
-from palrnn.inference.system import padded, padded_system
+from palrnn.inference.system import padded, padded_system, scratch_for
 from palrnn.model import PALRNN
 
 
@@ -79,10 +79,18 @@ def path_posterior(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PathPosteri
     wanted = (len(series) - 1, model.drift.gated)
     if gates.shape != wanted:
         raise ValueError(f"codes must have shape {wanted}, got {gates.shape}")
-    path, system = empty_path(model, series), padded_system(model)
+    path = empty_path(model, series)
     lineage = np.zeros(len(gates), dtype=np.int32)
     loglik = smoothing_kernels.walk(
-        system, filter_kernels.PAPER, np.uint64(0), series, lineage, packed_codes(gates), 0, path
+        padded_system(model),
+        filter_kernels.PAPER,
+        np.uint64(0),
+        series,
+        lineage,
+        packed_codes(gates),
+        0,
+        scratch_for(model),
+        path,
     )
     return _posterior(path, loglik, model.drift.latent_dim)
 

@@ -16,8 +16,8 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.inference.filter_kernels import EXACT, draw_gates, unpack
-from palrnn.inference.kalman_kernels import condition, predict, transition
+from palrnn.inference.filter_kernels import EXACT, draw_gates
+from palrnn.inference.kalman_kernels import condition, open_units, predict
 from palrnn.inference.noise_kernels import GATES, stream_key
 
 
@@ -65,6 +65,18 @@ def solve_lower(factor, rhs):
 
 
 @kernel
+def transition(system, count, scratch, J):
+    """J = A + W D(c) (eq. pwa) written out, into ``J (D, D)``, for the units that `open_units` listed."""
+    J[:] = 0.0
+    for c in range(system.latent_dim - count):
+        k = scratch.closed[c]
+        J[k, k] = system.A[k]
+    for c in range(count):
+        k = scratch.active[c]
+        J[:, k] = system.Ft[k]
+
+
+@kernel
 def backward_kernel(J, process, cov, latent, gain, factor, work):
     """G into ``gain (D, D)`` and F into ``factor (D, D)`` (see the module), from P = ``cov (D, D)``.
 
@@ -99,7 +111,7 @@ def backward_kernel(J, process, cov, latent, gain, factor, work):
 
 
 @kernel
-def walk(system, target, key, x, lineage, codes, first, path):
+def walk(system, target, key, x, lineage, codes, first, scratch, path):
     """Run the Kalman filter along one gate path from transition ``first`` on; return its log likelihood from
     there.
 
@@ -107,30 +119,21 @@ def walk(system, target, key, x, lineage, codes, first, path):
     holds what is kept per time (see `Path`); what it holds before ``first`` stays valid.
     """
     steps = codes.shape[0]
-    dim = system.A.shape[0]
-    gated, seen = system.gate.shape[0], x.shape[1]
-    free = system.latent_dim - gated
-    gate = np.ones(system.latent_dim)
-    padded_gate = np.zeros(dim)
+    dim, latent = system.A.shape[0], system.latent_dim
     J, work = np.empty((dim, dim)), np.empty((5, dim, dim))
-    values, observed = np.empty(gated), np.empty(seen)
-    gate_rows, gate_scaled = np.empty((gated, dim)), np.zeros(((gated + 3) // 4 * 4, dim))
-    rows, scaled = np.empty((seen, dim)), np.zeros(((seen + 3) // 4 * 4, dim))
+    values = np.empty(system.gate.shape[0])
     mean, cov = path.filtered_mean[first].copy(), path.filtered_cov[first].copy()
     loglik = 0.0
     for t in range(first, steps):
         if target == EXACT:
-            gate_key = stream_key(key, t, GATES)
-            draw_gates(system, target, gate_key, lineage[t], mean, cov, values, gate_rows, gate_scaled)
-        unpack(codes[t], gate, free)
-        padded_gate[: system.latent_dim] = gate
-        transition(system, padded_gate, J)
+            draw_gates(system, target, stream_key(key, t, GATES), lineage[t], mean, cov, values, scratch)
         path.mean[t] = mean
-        backward_kernel(J, system.process, cov, system.latent_dim, path.gain[t], path.factor[t], work)
-        predict(system, J, mean, cov, work[0])
+        count = open_units(system, codes[t], scratch)
+        transition(system, count, scratch, J)
+        backward_kernel(J, system.process, cov, latent, path.gain[t], path.factor[t], work)
+        predict(system, count, mean, cov, scratch)
         path.predicted[t] = mean
-        observed[:] = x[t + 1]
-        loglik += condition(mean, cov, 0, observed, system.observation, False, rows, scaled)
+        loglik += condition(mean, cov, 0, x[t + 1], system.observation, False, latent, scratch)
         path.filtered_mean[t + 1] = mean
         path.filtered_cov[t + 1] = cov
     path.mean[steps] = mean
