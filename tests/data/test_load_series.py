@@ -103,6 +103,8 @@ def test_numbers_survive_the_round_trip_through_text_bit_for_bit(tmp_path):
         ("x,y\n1,2\n3,-Infinity\n", "column y, line 3: the value is infinite"),
         ("x,y\n1,2\n3,1e999\n", "column y, line 3: the value is infinite"),
         ("x,y\n1,2\n\n\n3,oops\n", "column y, line 5: 'oops' is not a number"),
+        ("\n\nx,y\n1,oops\n", "column y, line 4: 'oops' is not a number"),
+        ("\n\n1 2\n1 oops\n", "column 2, line 4: 'oops' is not a number"),
         ("x,y\n1,2\n3,True\n", "column y, line 3: 'True' is not a number"),
         ("x,y\n1,2\n3,1_000\n", "column y, line 3: '1_000' is not a number"),
         ("x;y\n1;2,5\n3;4\n", "column y, line 2: '2,5' is not a number (write decimals with a point)"),

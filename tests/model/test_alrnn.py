@@ -167,6 +167,14 @@ def test_an_overflow_to_infinity_or_nan_is_a_divergence_too():
     assert np.isfinite(states).all()
 
 
+def test_a_state_that_is_not_a_number_is_a_divergence_too():
+    # sums of +inf and of -inf, kept apart by a vectorised loop, meet in NaN
+    W = np.tile([1.7e308, -1.7e308], (16, 8))
+    with pytest.warns(DivergenceWarning):
+        states = ALRNN(np.zeros(16), W, np.zeros(16), np.eye(16), 0).rollout(np.full(16, 10.0), 100)
+    assert states.diverged_at == 1
+
+
 def test_a_hundred_thousand_steps_of_thirty_units_take_under_a_second():
     model = initial_alrnn(30, 3, 10, seed=1)
     model.rollout(np.ones(3), 10)
