@@ -93,6 +93,7 @@ def test_an_observed_information_of_negative_trace_still_has_a_mismatch():
     found = mismatch(np.eye(4), np.diag([1.0, -5.0, -5.0, -5.0]), k=1)
     assert found.negative == 3
     assert found.ridge == pytest.approx(1e-6 / 2)
+    assert np.isnan(mismatch(np.eye(2), -np.eye(2)).q90)
 
 
 def test_the_ungated_units_are_found_as_null_directions_of_both_matrices():

@@ -169,6 +169,18 @@ def test_many_samples_are_drawn_in_batches_of_bounded_size(monkeypatch):
     assert abs(parts.trace_observed - whole.trace_observed) < 4 * error
 
 
+def test_what_was_not_observed_leaves_less_information():
+    model, x = small_model(1, steps=12)
+    gaps = x.copy()
+    gaps[4:9] = np.nan
+    whole, part = (
+        observed_information(model, y, particles=64, paths=256, states_per_path=8) for y in (x, gaps)
+    )
+    # more of the state is unknown, so a larger share of the complete information is missing
+    error = np.hypot(whole.standard_errors["mir"], part.standard_errors["mir"])
+    assert part.mir > whole.mir + 3 * error
+
+
 def test_too_few_samples_give_a_warning_that_says_how_many_it_takes():
     model, x = small_model(1, steps=30)
     with pytest.warns(IndefiniteInformationWarning, match=r"3 samples cannot .* it takes at least \d+"):

@@ -70,8 +70,9 @@ class Mismatch:
     observed_eigenvalues: Floats = field(repr=False)
 
     def quantile(self, q: float) -> float:
-        """Return the q-quantile of log10 gamma over the positive directions (eq. gen_eig)."""
-        return float(np.quantile(self.log10_gamma, as_float(q, "q", least=0.0, most=1.0)))
+        """Return the q-quantile of log10 gamma over the positive directions (eq. gen_eig); NaN without."""
+        q = as_float(q, "q", least=0.0, most=1.0)
+        return float(np.quantile(self.log10_gamma, q)) if self.log10_gamma.size else math.nan
 
     @property
     def q90(self) -> float:
@@ -170,6 +171,8 @@ def subspace_overlap(one: ArrayLike, other: ArrayLike) -> float:
     U, V = as_floats(one, "one"), as_floats(other, "other")
     if U.ndim != 2 or U.shape != V.shape:
         raise ValueError(f"one and other must both be (p, k), got {U.shape} and {V.shape}")
+    if max(np.abs(U).max(initial=0.0), np.abs(V).max(initial=0.0)) > 1.0 + 1e-6:
+        raise ValueError("one and other must be orthonormal, an entry is greater than 1")
     return float(((U.T @ V) ** 2).sum() / U.shape[1])
 
 
@@ -182,7 +185,7 @@ def _leading_overlaps(U: Floats, V: Floats) -> Floats:
 
 def _trace(value: ArrayLike, name: str) -> float:
     array = as_floats(value, name)
-    if array.ndim not in (0, 2) or (array.ndim == 2 and array.shape[0] != array.shape[1]):
+    if array.ndim not in (0, 2) or not array.size or (array.ndim == 2 and array.shape[0] != array.shape[1]):
         raise ValueError(f"{name} must be a square matrix or its trace, got shape {array.shape}")
     return float(array) if array.ndim == 0 else float(np.trace(array))
 

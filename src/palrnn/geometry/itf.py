@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from palrnn.engine.checks import Floats, as_float, as_floats, as_int, as_series, frozen
+from palrnn.engine.checks import HUGE, Floats, as_float, as_floats, as_int, as_series, frozen
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.geometry import itf_kernels
@@ -52,7 +52,7 @@ class ITFOperator:
         x = frozen(as_series(self.x, dim=model.observed_dim))
         tau, alpha = as_int(self.tau, "tau", least=1), as_float(self.alpha, "alpha", least=0.0, most=1.0)
         std = as_floats(self.observation_std, "observation_std")
-        if std.shape not in ((), (model.observed_dim,)) or (std <= 0).any():
+        if std.shape not in ((), (model.observed_dim,)) or (std < 1.0 / HUGE).any():
             wanted = f"one number or ({model.observed_dim},)"
             raise ValueError(f"observation_std must be positive, {wanted}, got {self.observation_std}")
         states = np.empty((len(x) - 1, model.latent_dim))

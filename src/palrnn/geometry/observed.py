@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_int
-from palrnn.engine.progress import Progress, quiet
+from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.engine.seeds import kernel_seed
 from palrnn.geometry.louis import LouisTerms, gathered_terms
 from palrnn.inference import Filtered, rbpf, smooth
@@ -81,7 +81,7 @@ def observed_information(
     seed: int = 0,
     resampling: str = "multinomial",
     ess_threshold: float = 0.5,
-    progress: Progress = quiet,
+    progress: Progress | None = quiet,
 ) -> ObservedInformation:
     """Estimate the observed information of the drift on a segment ``x (T, N)`` (Alg. rbpf-louis).
 
@@ -104,7 +104,7 @@ def observed_information(
     )
     sampled: list[NDArray[np.int32]] = []
 
-    def batches() -> Iterator[tuple[NDArray[np.bool_], Floats]]:
+    def batches(report: Progress) -> Iterator[tuple[NDArray[np.bool_], Floats]]:
         size = max(1, _BATCH // (draws * len(filtered.x) * model.drift.latent_dim))
         for batch, done in enumerate(range(0, paths, size)):
             # one batch, the usual case, draws what `smooth` would with the same seed
@@ -112,9 +112,10 @@ def observed_information(
             samples = smooth(filtered, paths=min(size, paths - done), states_per_path=draws, seed=stream)
             sampled.append(samples.lineages)
             yield samples.codes, samples.states
-            progress(min(done + size, paths), paths, {})
+            report(min(done + size, paths), paths, {})
 
-    terms = gathered_terms(model, paths, batches())
+    with listening(progress, "smoothing") as report:
+        terms = gathered_terms(model, paths, batches(report))
     lineages = np.concatenate(sampled)
     distinct = np.array([len(np.unique(column)) for column in lineages.T], dtype=np.int64)
     parts = (terms.blocks, terms.scores, terms.complete_traces, terms.groups)

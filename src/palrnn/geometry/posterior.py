@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats, as_float, as_floats, as_int
+from palrnn.engine.checks import Floats, as_float, as_floats, as_instance, as_int
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
 from palrnn.invariants import quantities_of_interest
-from palrnn.model import ALRNN, PALRNN
+from palrnn.model import ALRNN, PALRNN, drift_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def laplace(
     the prior around the model's own parameters; it rules where the data is silent, null directions
     included.
     """
-    drift = model.drift if isinstance(model, PALRNN) else model
+    drift = drift_of(model)
     prior = as_float(prior_std, "prior_std", above=0.0)
     size = drift.theta.size
     if isinstance(information, tuple):
@@ -153,6 +153,8 @@ def invariant_error_bars(
     Each model runs freely from the first reference point for ``steps`` steps after ``discard``. The
     settings are those of `quantities_of_interest`.
     """
+    as_instance(posterior, "posterior", LaplacePosterior)
+    steps = as_int(steps, "steps", least=20)
     models = [posterior.model, *posterior.sample(as_int(draws, "draws", least=1), seed=seed)]
     found = np.full((len(models), 2), np.nan)
     with listening(progress, "error bars") as report:

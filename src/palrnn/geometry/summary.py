@@ -113,7 +113,7 @@ def compare_geometries(
     seed: int = 0,
     ridge: float = 1e-6,
     k: int = 50,
-    progress: Progress = quiet,
+    progress: Progress | None = quiet,
 ) -> GeometryComparison:
     """Return both geometries of ``model`` on a segment ``x (T, N)`` in its coordinates, and how they differ.
 

@@ -64,7 +64,15 @@ def toy_information(x: ArrayLike, a0: float, a1: float, sigma: float, gate_std: 
     complete = sum_t diag(1 - p_t, p_t) x_t^2 / sigma^2
     missing  = sum_t p_t (1 - p_t) (s_1 - s_0)(s_1 - s_0)^T,   s_c = e_c (x_{t+1} - a_c x_t) x_t / sigma^2
     """
-    series = as_series(x, dim=1)[:, 0]
+    # extreme values overflow here and there; what matters is whether the result is finite
+    with np.errstate(all="ignore"):
+        found = _decomposed(as_series(x, dim=1)[:, 0], a0, a1, sigma, gate_std)
+    if not (np.isfinite(found.observed).all() and math.isfinite(found.entropy_bits)):
+        raise ValueError("x, a0, a1, sigma and gate_std give information beyond all numbers")
+    return found
+
+
+def _decomposed(series: Floats, a0: float, a1: float, sigma: float, gate_std: float) -> ToyInformation:
     a = np.array([as_float(a0, "a0"), as_float(a1, "a1")])
     variance = as_float(sigma, "sigma", above=0.0) ** 2
     before, after = series[:-1], series[1:]
@@ -105,6 +113,8 @@ def toy_series(
     for step, uniform in zip(noise[1:], uniforms, strict=True):
         opened = uniform < 0.5 * math.erfc(-x[-1] / gate)
         x.append(regimes[opened] * x[-1] + step)
+    if not math.isfinite(x[-1]):
+        raise ValueError(f"the toy explodes with a0={a0:g} and a1={a1:g}")
     return np.array(x)
 
 
@@ -163,6 +173,8 @@ def toy_study(
 ) -> ToyStudy:
     """Simulate and decompose the toy over a sweep of gate noise (fig. results a); the paper's by default."""
     gates, seeds = np.atleast_1d(as_floats(gate_stds, "gate_stds")), as_int(seeds, "seeds", least=1)
+    if gates.ndim != 1 or not len(gates):
+        raise ValueError(f"gate_stds must be a list of numbers, got shape {gates.shape}")
     table = np.empty((3, len(gates), seeds))
     with listening(progress, "toy") as report:
         for i, gate in enumerate(gates):
