@@ -82,6 +82,10 @@ def geometry_command(
         warnings.simplefilter("always", IndefiniteInformationWarning)
         found = compare_geometries(model, x, **forcing, **budget, target=target, seed=seed)
     notes = [str(w.message) for w in caught if issubclass(w.category, IndefiniteInformationWarning)]
+    if found.itf is None:
+        notes.append(
+            f"p = {found.operator.shape[0]} is too many for matrices: traces and leading subspaces only"
+        )
     bars = _error_bars(found, loaded, raw, draws, prior_std, seed, voice) if draws else {}
     values = {
         "checkpoint": str(file),
@@ -200,6 +204,8 @@ def _trace_rows(found: GeometryComparison) -> list[tuple[str, str, str]]:
         return label, f"{value:.4g} ± {error[name]:.2g}", beside
 
     gap = f"{found.gap:.3f} ± {found.gap_error:.2g} decades"
+    if math.isnan(found.gap):
+        gap = "none, tr(observed) < 0"
     rows = [
         ("curvature gap", gap, "log10 of T tr(ITF) / tr(observed)"),
         ("tr(ITF), per step", f"{found.trace_itf:.4g}", f"p = {found.operator.shape[0]}"),

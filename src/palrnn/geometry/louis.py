@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from palrnn.engine.checks import Floats, as_floats, as_int, as_shape
+from palrnn.engine.checks import HUGE, Floats, as_floats, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.geometry import louis_kernels
@@ -229,6 +229,8 @@ def louis_terms(model: PALRNN, codes: ArrayLike, states: ArrayLike) -> LouisTerm
     draws = as_shape(states, "states", (None, None, None, model.drift.latent_dim))
     if draws.shape[0] < 2 or draws.shape[1] < 1 or draws.shape[2] < 2:
         raise ValueError(f"states must be (S, K, T, M) with S >= 2 paths and T >= 2, got {draws.shape}")
+    if np.abs(draws).max() > HUGE:
+        raise ValueError(f"states must be within ±{HUGE:g}, got {np.abs(draws).max():g}")
     gates = as_shape(codes, "codes", (draws.shape[0], draws.shape[2] - 1, model.drift.gated)) > 0
     return gathered_terms(model, draws.shape[0], [(gates, draws)])
 

@@ -45,9 +45,10 @@ class GeometryComparison:
 
     @property
     def gap_error(self) -> float:
-        """The Monte Carlo standard error of ``gap``, from that of tr(observed)."""
+        """The Monte Carlo standard error of ``gap``, from that of tr(observed); NaN where there is no gap."""
         observed = self.observed
-        return observed.standard_errors["observed"] / abs(observed.trace_observed) / math.log(10.0)
+        relative = observed.standard_errors["observed"] / observed.trace_observed
+        return relative / math.log(10.0) if observed.trace_observed > 0 else math.nan
 
     def as_dict(self) -> dict[str, Any]:
         """Return all figures as plain numbers, None where there is none."""
