@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from palrnn.data import SeriesError, load_series
+from palrnn.data import SeriesError, column_names, load_series
 
 X = np.array([[1.0, -2.5], [3.0, 0.125], [1e-300, 7.0]])
 
@@ -238,3 +238,12 @@ def test_without_pyarrow_the_message_says_what_to_install(tmp_path, monkeypatch)
 
     monkeypatch.setattr(pd, "read_parquet", missing)
     assert _refused(path) == "reading .parquet needs pyarrow: pip install 'palrnn[parquet]'"
+
+
+def test_the_names_of_the_observed_columns_can_be_asked(tmp_path):
+    path = _csv(tmp_path, "time,trial,x,y\n0,a,1,2\n1,a,3,4\n")
+    assert column_names(path) == ["x", "y"]
+    assert column_names(path, columns=["y"]) == ["y"]
+    assert column_names(_csv(tmp_path, BODY)) == ["1", "2"]
+    np.save(tmp_path / "a.npy", X)
+    assert column_names(tmp_path / "a.npy") == ["x1", "x2"]

@@ -72,7 +72,7 @@ def test_any_leading_axes_can_be_transformed():
     np.testing.assert_array_equal(fitted.transform(x[5]), fitted.transform(x)[5])
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-13, 1.0, 1e13, 1e150])
+@pytest.mark.parametrize("scale", [1e-140, 1e-13, 1.0, 1e13, 1e140])
 def test_units_do_not_matter(scale):
     x = lorenz63(100)
     scaled = Standardizer.fit(x * scale).transform(x * scale)

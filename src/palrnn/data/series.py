@@ -77,10 +77,11 @@ def load_trials(
         table = _as_table(np.concatenate(list(parts.values())))
         labels = [name for name, part in parts.items() for _ in range(len(part))]
     _check(file, table, 1, allow_nan)
-    order = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    numbers = np.array([order[label] for label in labels])
-    trials = [np.ascontiguousarray(table.values[numbers == number]) for number in order.values()]
-    for label, part in zip(order, trials, strict=True):
+    rank = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    numbers = np.array([rank[label] for label in labels])
+    together = table.values[np.argsort(numbers, kind="stable")]
+    trials = [part.copy() for part in np.split(together, np.cumsum(np.bincount(numbers))[:-1])]
+    for label, part in zip(rank, trials, strict=True):
         if len(part) < min_steps:
             raise SeriesError(f"{file}: trial {label} has {len(part)} steps, needs at least {min_steps}")
     return trials
