@@ -1,4 +1,4 @@
-"""Both curvatures at the paper's size, against JAX, plain NumPy and the floor of the BLAS; then growth over M.
+"""Both curvatures at the paper's size, against JAX, plain NumPy and the floor of the BLAS; growth over M.
 
 M = 30, P = 10, N = 3, T = 200, tau = 16, float64, one thread, on a model trained for a short while. The
 floors are the matrix products that the computation cannot do without: for the ITF Fisher one
