@@ -1,0 +1,144 @@
+"""Where the time of particle-SAEM goes at the paper's largest setting, and how long the whole of it takes.
+
+One window of 200 steps with 256 particles and 8 smoothing samples (M = 30, P = 10, N = 3), part by part, with
+the share of the Kalman kernels; the M-step against regressions on the samples themselves; then the whole
+setting (80 windows x 8 iterations, 120 held-out windows before and after) from a few windows in two
+threads, or measured with `python benchmarks/tuning.py --whole`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+from clock import best_times
+
+from palrnn import PALRNN, Standardizer, TrainConfig, lorenz63, lorenz63_sequences, rbpf, saem, smooth, train
+from palrnn.engine.kernel import kernel, pin_blas
+from palrnn.engine.progress import lines, quiet
+from palrnn.inference.kalman_kernels import condition, open_units, predict
+from palrnn.inference.system import aligned, padded_system, scratch_for
+from palrnn.tuning import SAEMConfig
+from palrnn.tuning.anchor import anchored_solution
+from palrnn.tuning.mstep import drift_solution
+from palrnn.tuning.sequences import stretches
+from palrnn.tuning.statistics import sufficient_statistics
+
+LENGTH, PARTICLES, PATHS, THREADS, TARGET = 200, 256, 8, 2, 240.0
+CONFIG = SAEMConfig(length=LENGTH, particles=PARTICLES, paths=PATHS)
+
+
+def main() -> int:
+    model, data, heldout = example()
+    x = data[0, : LENGTH + 1]
+    seconds, statistics, samples = window_parts(model, x)
+    m_step(model, statistics, samples, data)
+    windows = CONFIG.iterations * CONFIG.windows
+    if "--whole" in sys.argv:
+        start = time.perf_counter()
+        result = saem(model, data, CONFIG, heldout=heldout, threads=THREADS, progress=lines("tuning"))
+        total = time.perf_counter() - start
+        print(f"the whole setting, measured: {total:.0f} s in {THREADS} threads; {result}")
+    else:
+        short = CONFIG.changed(iterations=1, windows=2 * THREADS)
+        start = time.perf_counter()
+        saem(model, data, short, threads=THREADS, progress=quiet)
+        each = (time.perf_counter() - start) / short.windows
+        total = windows * each + 2 * CONFIG.heldout_windows * each * seconds["filter"] / sum(seconds.values())
+        print(
+            f"the whole setting, from {short.windows} windows in {THREADS} threads: {total:.0f} s "
+            f"({1e3 * each:.0f} ms per window of wall-clock time)"
+        )
+    reached = total <= TARGET
+    print(f"target (at most {TARGET:.0f} s): {'reached' if reached else 'MISSED'}")
+    return 0 if reached else 1
+
+
+def example() -> tuple[PALRNN, np.ndarray, np.ndarray]:
+    """A trained model and the paper's data: on random ones, states that decay would slow everything down."""
+    x = lorenz63(20_000, process_std=0.1)
+    standardizer = Standardizer.fit(x)
+    drift = train(standardizer.transform(x), TrainConfig(updates=3000), progress=quiet).model
+    heldout = lorenz63_sequences(steps=8000, seed=1)
+    parts = (standardizer.transform(part) for part in (lorenz63_sequences(), heldout))
+    return PALRNN(drift, 0.1, 0.1, 0.7), *parts
+
+
+def window_parts(model: PALRNN, x: np.ndarray):
+    filtered = rbpf(model, x, particles=PARTICLES)
+    samples = smooth(filtered, paths=PATHS)
+    seconds = best_times(
+        {
+            "filter": lambda: rbpf(model, x, particles=PARTICLES),
+            "smoother": lambda: smooth(filtered, paths=PATHS),
+            "statistics": lambda: sufficient_statistics(model.drift, x, samples.codes, samples.states),
+            "Kalman": kalman_run(model, x, filtered.packed),
+        },
+        rounds=3,
+    )
+    kalman = seconds.pop("Kalman")
+    total = sum(seconds.values())
+    print(f"one window, {LENGTH} steps, {PARTICLES} particles, {PATHS} samples: {1e3 * total:.0f} ms")
+    for name, value in seconds.items():
+        print(f"  {name:12s} {1e3 * value:7.1f} ms  {value / total:6.1%}")
+    print(f"  Kalman kernels of the filter {1e3 * kalman:.1f} ms: {kalman / total:.1%} of the window")
+    statistics = sufficient_statistics(model.drift, x, samples.codes, samples.states)
+    return seconds, statistics, samples
+
+
+@kernel
+def kalman_steps(system, codes, x, mean, cov, scratch):
+    """Predict and condition every particle at every step, and nothing else."""
+    for t in range(codes.shape[0]):
+        for i in range(codes.shape[1]):
+            count = open_units(system, codes[t, i], scratch)
+            predict(system, count, mean[i], cov[i], scratch)
+            condition(mean[i], cov[i], 0, x[t + 1], system.observation, False, system.latent_dim, scratch)
+
+
+def kalman_run(model: PALRNN, x: np.ndarray, codes: np.ndarray):
+    pin_blas()
+    system, scratch = padded_system(model), scratch_for(model)
+    dim = len(system.A)
+    mean, cov = aligned((PARTICLES, dim)), aligned((PARTICLES, dim, dim))
+
+    def run() -> None:
+        mean[:] = 0.0
+        cov[:] = 0.01 * np.eye(dim)
+        kalman_steps(system, codes, x, mean, cov, scratch)
+
+    return run
+
+
+def m_step(model: PALRNN, statistics, samples, data: np.ndarray) -> None:
+    """The closed form on sums, against ridge regressions that lay out every sample; and the anchored one."""
+    drift, anchor = model.drift, stretches(list(data), CONFIG.anchor_length)
+    before, after = samples.states[:, 0, :-1].reshape(-1, 30), samples.states[:, 0, 1:].reshape(-1, 30)
+    opened = np.concatenate([np.ones((len(before), 20)), samples.codes.reshape(-1, 10)], axis=1)
+    root = np.sqrt(CONFIG.ridge * len(before)) * np.eye(32)
+
+    def direct() -> None:
+        for i in range(30):
+            design = np.column_stack([before[:, i], opened * before, np.ones(len(before))])
+            target = np.concatenate([after[:, i], np.zeros(32)])
+            np.linalg.lstsq(np.vstack([design, root]), target, rcond=None)
+
+    def anchored() -> None:
+        anchored_solution(statistics, model, anchor, tau=16, beta=200.0, ridge=CONFIG.ridge)
+
+    seconds = best_times(
+        {
+            "closed form": lambda: drift_solution(statistics, drift, ridge=CONFIG.ridge),
+            "regressions on the samples of one window": direct,
+            "anchored, 50 steps of L-BFGS": anchored,
+        },
+        rounds=3,
+    )
+    print("one M-step of the drift")
+    for name, value in seconds.items():
+        print(f"  {name:41s} {1e3 * value:8.2f} ms  {value / seconds['closed form']:7.1f} x the closed form")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
