@@ -32,6 +32,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "PALRNN",
         "Checkpoint",
         "CheckpointError",
+        "DivergenceWarning",
         "Trajectory",
         "import_torch",
         "initial_alrnn",
@@ -135,12 +136,12 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from palrnn.data import *
-    from palrnn.experiments import *
-    from palrnn.facade import *
-    from palrnn.forcing import *
-    from palrnn.geometry import *
-    from palrnn.inference import *
-    from palrnn.invariants import *
-    from palrnn.model import *
-    from palrnn.tuning import *
+    from palrnn.data import *  # noqa: F403
+    from palrnn.experiments import *  # noqa: F403
+    from palrnn.facade import *  # noqa: F403
+    from palrnn.forcing import *  # noqa: F403
+    from palrnn.geometry import *  # noqa: F403
+    from palrnn.inference import *  # noqa: F403
+    from palrnn.invariants import *  # noqa: F403
+    from palrnn.model import *  # noqa: F403
+    from palrnn.tuning import *  # noqa: F403
