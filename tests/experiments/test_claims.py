@@ -49,6 +49,7 @@ def gap_table(slope: float = 1.0, seed: int = 0) -> pd.DataFrame:
                 "negative": 7,
                 "distinct_first": 2,
                 "missing_dimensions": 880.0,
+                "informed_dimensions": 940,
                 "log_evidence": 100.0,
                 "trace_missing_state": np.nan,
                 "trace_missing_switching": np.nan,

@@ -17,7 +17,7 @@ import pytest
 from oracles.rehearsal import FAIL, MURDER, SUM, chain
 
 from palrnn.engine.progress import quiet
-from palrnn.experiments import ClusterEngine, LocalEngine, Store, Task, run
+from palrnn.experiments import ClusterEngine, LocalEngine, Store, Task, preset_in, run, study_tasks
 
 ENVIRONMENT = os.environ | {
     "PYTHONPATH": ":".join(sys.path),
@@ -149,3 +149,13 @@ def test_a_lost_scheduler_ends_the_run_with_a_sentence_and_keeps_what_is_done(tm
         run(tasks, Store(folder), ClusterEngine(cluster.address), progress=quiet)
     killer.join()
     assert len(result_files(folder)) >= 3
+
+
+@pytest.mark.slow
+def test_the_studies_themselves_give_the_same_bytes_on_the_cluster(tmp_path, cluster, smoke) -> None:
+    preset = preset_in(tmp_path / "cluster", "smoke")
+    tasks = study_tasks(preset, ["toy", "gap", "evidence"])
+    run(tasks, Store(tmp_path / "cluster"), ClusterEngine(cluster.address), progress=quiet)
+    found, local = result_files(tmp_path / "cluster"), result_files(smoke)
+    assert len(found) == len(tasks)
+    assert found == {name: local[name] for name in found}

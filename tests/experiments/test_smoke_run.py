@@ -17,6 +17,7 @@ from palrnn.cli.main import main
 from palrnn.experiments import Store
 from palrnn.experiments.archive import unpack
 from palrnn.experiments.presets import preset_in
+from palrnn.experiments.status import sweep_status
 from palrnn.experiments.studies import study_tasks
 from palrnn.experiments.tables import write_tables
 
@@ -92,8 +93,14 @@ def test_a_run_killed_in_the_middle_continues_to_the_same_files(
         assert time.monotonic() < end
         assert process.poll() is None
         time.sleep(0.02)
+    during = sweep_status(folder)
+    assert during["alive"]
+    assert 0 < len(during["run"]["running"]) <= 2
     process.send_signal(signal.SIGKILL)
     process.wait()
+    after = sweep_status(folder)
+    assert not after["alive"]
+    assert after["done"] >= during["done"]
     kept = len(task_files(folder))
     expected = study_tasks(preset_in(folder), [study])
     assert kept < len(expected)

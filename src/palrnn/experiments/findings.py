@@ -98,10 +98,12 @@ def _negative_directions(variants: dict[str, pd.DataFrame], median: Median) -> F
         found = median(part["negative"])
         words.append(f"{name} ({samples} samples): {found}")
         numbers[name] = {"samples": samples, "negative": found._asdict()}
-    missing = median(next(iter(variants.values()))["missing_dimensions"])
+    first = next(iter(variants.values()))
+    missing, informed = median(first["missing_dimensions"]), first["informed_dimensions"].median()
     text = (
-        f"the missing information is worth {missing} directions, but the estimate of it has at most one rank "
-        "less than there are samples, so the observed information has negative directions; median number: "
+        f"the missing information is worth {missing} of {informed:.0f} directions, so little is left that "
+        "the sampling noise of the missing term turns the estimate of the observed information negative in "
+        "some; median number: "
     )
     return Finding("negative directions", text + "; ".join(words), numbers)
 
@@ -119,10 +121,13 @@ def _coalescence(variants: dict[str, pd.DataFrame], median: Median) -> Finding:
 def _split(name: str, part: pd.DataFrame, median: Median) -> Finding:
     missing = part["trace_missing_state"] + part["trace_missing_switching"]
     share = median(part["trace_missing_switching"] / missing)
+    # the exact filter's paths are those of the noisy gate inputs, which tell more than the gates alone
+    most = "at most " if part["target"].iloc[0] == "exact" else ""
     return Finding(
         f"what is missing ({name})",
-        f"of the trace of the missing information, {share.value:.2%} [{share.low:.2%}, {share.high:.2%}] "
-        "in the median is due to not knowing the gates; the rest to not knowing the continuous state",
+        f"of the trace of the missing information, {most}{share.value:.2%} [{share.low:.2%}, "
+        f"{share.high:.2%}] in the median is due to not knowing the gates; the rest to not knowing the "
+        "continuous state",
         {"switching_share": share._asdict()},
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from palrnn.engine.checks import as_path
 from palrnn.engine.files import write_bytes
 from palrnn.model import Checkpoint, CheckpointError, checkpoint_from_bytes
 from palrnn.model.tensor_file import TensorFileError, header_size, header_text, tensor_bytes, tensors
@@ -77,7 +78,7 @@ def load_from_zoo(path: str | os.PathLike[str], name: str) -> Checkpoint:
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[Path, bytes]:
-    given = Path(path)
+    given = as_path(path)
     file = given / _FILE if given.is_dir() else given
     if not file.is_file():
         raise CheckpointError(f"{file}: no such file")

@@ -37,7 +37,7 @@ def draw_figures(folder: str | os.PathLike[str]) -> list[Path]:
     }
     written = []
     for name, (draw, given) in drawings.items():
-        if all(table is not None for table in given):
+        if any(table is not None for table in given):
             with styled():
                 figure = draw(*given)
                 # laid out once, not once for every format
@@ -51,15 +51,24 @@ def draw_figures(folder: str | os.PathLike[str]) -> list[Path]:
 
 
 def results_figure(
-    toy: pd.DataFrame, gap: pd.DataFrame, evidence: pd.DataFrame, floor: pd.DataFrame
+    toy: pd.DataFrame | None = None,
+    gap: pd.DataFrame | None = None,
+    evidence: pd.DataFrame | None = None,
+    floor: pd.DataFrame | None = None,
 ) -> Figure:
-    """Draw the paper's panels (a) toy, (b) curvature gap, (c) fine-tuning, side by side (fig. results)."""
+    """Draw the paper's panels (a) toy, (b) curvature gap, (c) fine-tuning, side by side (fig. results).
+
+    A study that has no table yet leaves its panel empty.
+    """
     figure = Figure(figsize=(11, 6.4), layout="constrained")
     parts: Any = figure.subfigures(1, 3, width_ratios=(1, 1.1, 1.2))
     left, middle, right = parts
-    _toy_panel(left, toy)
-    _gap_panel(middle, gap)
-    _evidence_panel(right, evidence, floor)
+    if toy is not None:
+        _toy_panel(left, toy)
+    if gap is not None:
+        _gap_panel(middle, gap)
+    if evidence is not None:
+        _evidence_panel(right, evidence, floor)
     return figure
 
 
@@ -78,10 +87,10 @@ def mismatch_figure(gap: pd.DataFrame) -> Figure:
         _scatter(ax, gap, column)
         ax.set(title=f"({letter})", xlabel=r"code entropy $H_c$ (bits)", ylabel=label)
         if column == overlap:
-            ax.set_ylim(0, 1)
+            ax.set_ylim(0, 1.2 * gap[overlap].max())
         else:
             ax.axhline(0, color="0.6", linewidth=0.8, zorder=0)
-    _noise_legend(axes[1], gap)
+    figure.legend(handles=_noise_handles(gap), loc="outside lower center", ncols=6, fontsize=8)
     return figure
 
 
@@ -107,13 +116,14 @@ def estimators_figure(gap: pd.DataFrame) -> Figure:
     gaps.plot(ends, ends, color="0.6", linewidth=0.8, zorder=0)
     gaps.set(title="(b) the gap", xlabel=f"{variants[0]}", ylabel="other estimator")
     if len(variants) > 1:
-        gaps.legend(fontsize=7)
+        figure.legend(*gaps.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
     for ax, title, label in (
         (entropy, "(a) entropy; bars: log2(particles)", "code entropy (bits)"),
         (negative, "(c) negative directions of the estimate", "number"),
     ):
         ax.set(title=title, ylabel=label)
-        ax.set_xticks(range(len(variants)), variants, rotation=30, ha="right", fontsize=7)
+        names = [name.replace(", ", ",\n").replace(" ", "\n") for name in variants]
+        ax.set_xticks(range(len(variants)), names, fontsize=7)
     return figure
 
 
@@ -167,10 +177,19 @@ def _gap_panel(figure: SubFigure, gap: pd.DataFrame) -> None:
         fontsize=7,
         color="0.4",
     )
-    _noise_legend(ax, gap)
+    # below the axes, where no point can be
+    ax.legend(
+        handles=_noise_handles(gap),
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.12),
+        fontsize=7,
+        ncols=2,
+        columnspacing=0.8,
+        handletextpad=0.2,
+    )
 
 
-def _evidence_panel(figure: SubFigure, evidence: pd.DataFrame, floor: pd.DataFrame) -> None:
+def _evidence_panel(figure: SubFigure, evidence: pd.DataFrame, floor: pd.DataFrame | None) -> None:
     axes = figure.subplots(3, 1, sharex=True)
     lengths = sorted(evidence["length"].unique())
     columns = {
@@ -192,8 +211,9 @@ def _evidence_panel(figure: SubFigure, evidence: pd.DataFrame, floor: pd.DataFra
         ax.set_ylabel(label)
         ax.set_xscale("log")
     axes[1].set_yscale("log")
-    low, high = np.percentile(floor["dstsp"], [2.5, 97.5])
-    axes[1].axhspan(low, high, color="0.85", zorder=0, label="true against true")
+    if floor is not None:
+        low, high = np.percentile(floor["dstsp"], [2.5, 97.5])
+        axes[1].axhspan(low, high, color="0.85", zorder=0, label="true against true")
     axes[2].axhline(0, color="0.6", linewidth=0.8, zorder=0)
     axes[0].set_title("(c) fine-tuning by evidence")
     axes[1].legend(fontsize=7, ncols=2)
@@ -221,22 +241,12 @@ def _noise_colours(gap: pd.DataFrame) -> dict[float, Any]:
     return dict(zip(levels, shades, strict=True))
 
 
-def _noise_legend(ax: Axes, gap: pd.DataFrame) -> None:
+def _noise_handles(gap: pd.DataFrame) -> list[Line2D]:
     handles = [
         Line2D([], [], marker="o", linestyle="", color=shade, label=rf"$\sigma_{{obs}}$ = {level:g}")
         for level, shade in _noise_colours(gap).items()
     ]
-    handles += [
+    return handles + [
         Line2D([], [], marker=marker, linestyle="", color="0.4", label=rf"$\sigma_{{proc}}$ = {level:g}")
         for marker, level in zip(_MARKERS, sorted(gap["process_std"].unique()), strict=False)
     ]
-    # below the axes, where no point can be
-    ax.legend(
-        handles=handles,
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.12),
-        fontsize=7,
-        ncols=2,
-        columnspacing=0.8,
-        handletextpad=0.2,
-    )

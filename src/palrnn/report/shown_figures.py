@@ -38,16 +38,17 @@ def diagnostics_figure(diagnostics: pd.DataFrame) -> Figure:
 def attractor_figure(attractor: pd.DataFrame) -> Figure:
     """Draw the attractors of truth, baseline and tuned model, and their start (fig. attractor_overlays)."""
     figure = Figure(figsize=(10, 6), layout="constrained")
-    grid = figure.add_gridspec(2, 3, height_ratios=(1.5, 1))
+    grid = figure.add_gridspec(2, 3, height_ratios=(1.6, 1))
     for place, (name, (label, colour)) in enumerate(_NAMES.items()):
         ax: Any = figure.add_subplot(grid[0, place], projection="3d")
         x, y, z = (attractor[f"{name}_{axis}"] for axis in "xyz")
         ax.plot(x, y, z, color=colour, linewidth=0.25, rasterized=True)
         ax.plot(x[:1], y[:1], z[:1], "o", color=colour, markersize=3)
         ax.set(title=f"({'abc'[place]}) {label}", xlim=(-22, 22), ylim=(-28, 28), zlim=(0, 52))
-        ax.set(xlabel="x", ylabel="y", zlabel="z")
+        for axis, place_label in zip("xyz", (ax.set_xlabel, ax.set_ylabel, ax.set_zlabel), strict=True):
+            place_label(axis, labelpad=-9 if axis != "z" else -14)
         ax.view_init(elev=18, azim=-60)
-        ax.set_box_aspect((4, 4, 3.4), zoom=1.15)
+        ax.set_box_aspect((4, 4, 3.4), zoom=1.05)
         ax.locator_params(nbins=4)
         ax.tick_params(labelsize=6, pad=-2)
     zoom = figure.add_subplot(grid[1, :])
