@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -66,6 +67,9 @@ def demo_command(
         "seconds": round(time.monotonic() - begun, 1),
         "headlines": [asdict(card) for card in cards],
     }
-    lines = [f"{card.label}: {card.value} {card.unit}".rstrip() + f"\n    {card.sentence}" for card in cards]
+    lines = []
+    for card in cards:
+        lines.append(f"{card.label}: {card.value} {card.unit}".rstrip())
+        lines.append(textwrap.fill(card.sentence, 100, initial_indent="    ", subsequent_indent="    "))
     spent = f"{time.monotonic() - begun:.0f} s"
     voice.result(values, "\n".join([*lines, "", f"report: {page} ({spent}; open it in a browser)"]))
