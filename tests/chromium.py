@@ -44,9 +44,12 @@ _LAUNCH = (
 class Chromium:
     """A browser with one tab. Use as a context manager; ``complaints`` collects the errors of the page."""
 
-    def __init__(self, width: int = 1200, height: int = 900, *, seconds: float = 90.0) -> None:
+    def __init__(
+        self, width: int = 1200, height: int = 900, *, flags: tuple[str, ...] = (), seconds: float = 90.0
+    ) -> None:
         self.complaints: list[str] = []
         self.requests: list[str] = []
+        self._flags = (*_FLAGS, *flags)
         self._size, self._patience, self._number, self._buffer = (width, height), seconds, 0, b""
         self._events: list[dict[str, Any]] = []
         self._session: str | None = None
@@ -59,7 +62,7 @@ class Chromium:
         spare = [os.dup(child_in), os.dup(child_out)]
         while min(spare) < 5:
             spare = [os.dup(spare[0]), os.dup(spare[1])]
-        words = [sys.executable, "-c", _LAUNCH, *map(str, spare), str(EXECUTABLE), *_FLAGS]
+        words = [sys.executable, "-c", _LAUNCH, *map(str, spare), str(EXECUTABLE), *self._flags]
         words += [
             f"--user-data-dir={self._folder.name}",
             f"--window-size={self._size[0]},{self._size[1]}",

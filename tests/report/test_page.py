@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +253,11 @@ def test_each_of_several_runs_stands_beside_its_own_floor() -> None:
     text = read([one, other]).text
     assert "20 pairs of 3000 steps" in text
     assert "1.23 (0.390 to 2.13, 20 pairs of 777 steps)" in text
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_headings_do_not_skip_a_level(count: int) -> None:
+    reader = read([example_run(f"run {i}") for i in range(count)])
+    levels = [int(tag[1]) for tag, _ in reader.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))

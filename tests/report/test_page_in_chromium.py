@@ -116,3 +116,12 @@ def test_dark_systems_get_a_dark_page_and_paper_a_light_one(
     browser.wait_for("document.getElementById('loss').dataset.drawn === 'dark'")
     browser.wait_for(f"document.getElementById('loss')._fullLayout.width === {wide}")
     assert browser.complaints == []
+
+
+def test_without_webgl_the_attractor_is_shown_on_a_plane(report: Path) -> None:
+    with Chromium(flags=("--disable-3d-apis",)) as flat:
+        flat.open(report)
+        assert flat.run("document.getElementById('run0-attractor-view').value") == "1"
+        assert flat.run("document.querySelector('#run0-attractor-view option').disabled")
+        assert flat.run("document.querySelectorAll('#run0-attractor .trace').length") > 1
+        assert flat.complaints == []

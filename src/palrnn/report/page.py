@@ -86,7 +86,7 @@ def _section(section: Section) -> str:
     return f'<section id="{key}" aria-labelledby="{key}-title">{title}{lead}{body}</section>\n'
 
 
-def _block(block: Block) -> str:
+def _block(block: Block, level: int = 3) -> str:
     if isinstance(block, Cards):
         heading = f"<h3>{escape(block.heading)}</h3>" if block.heading else ""
         cards = "".join(
@@ -106,11 +106,12 @@ def _block(block: Block) -> str:
         return f'<div class="grid">{"".join(_table(table) for table in block.tables)}</div>'
     if isinstance(block, Side):
         columns = "".join(
-            f'<div class="column"><h3>{escape(heading)}</h3>{"".join(_block(part) for part in parts)}</div>'
+            f'<div class="column"><h3>{escape(heading)}</h3>'
+            f"{''.join(_block(part, 4) for part in parts)}</div>"
             for heading, parts in block.columns
         )
         return f'<div class="side">{columns}</div>'
-    return _figure(block)
+    return _figure(block, level)
 
 
 def _unit(unit: str) -> str:
@@ -134,7 +135,7 @@ def _table(table: Table) -> str:
     )
 
 
-def _figure(figure: Figure) -> str:
+def _figure(figure: Figure, level: int) -> str:
     key = escape(figure.key)
     content = {
         "traces": _plain(figure.traces),
@@ -143,7 +144,7 @@ def _figure(figure: Figure) -> str:
         "choices": [list(choice.visible) for choice in figure.choices],
     }
     return (
-        f'<figure aria-labelledby="{key}-title"><h4 id="{key}-title">{escape(figure.title)}</h4>'
+        f'<figure aria-labelledby="{key}-title"><h{level} id="{key}-title">{escape(figure.title)}</h{level}>'
         f'{_controls(figure)}<div class="plot" id="{key}" role="img" aria-label="{escape(figure.title)}" '
         f'aria-describedby="{key}-summary" style="height:{int(figure.height)}px"></div>'
         f'<script type="application/json" data-plot="{key}">{_json(content)}</script>'
