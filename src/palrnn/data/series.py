@@ -14,7 +14,7 @@ from palrnn.data.arrays import read_npy, read_npz
 from palrnn.data.csv_table import read_csv
 from palrnn.data.parquet_table import read_parquet
 from palrnn.data.table import SeriesError, Table
-from palrnn.engine.checks import Floats, as_int, first_line
+from palrnn.engine.checks import Floats, as_int, as_path, first_line
 
 _TABLES = {".csv": read_csv, ".parquet": read_parquet}
 _SUFFIXES = (".csv", ".npy", ".npz", ".parquet")
@@ -99,7 +99,7 @@ def column_names(
 
 
 def _known(path: str | os.PathLike[str]) -> tuple[Path, str]:
-    file = Path(path)
+    file = as_path(path)
     suffix = file.suffix.lower()
     if suffix not in _SUFFIXES:
         raise SeriesError(

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+
+#: Numbers beyond this have squares that overflow; so have the inverses of numbers below its inverse.
+HUGE = 1e150
 
 
 def as_floats(value: ArrayLike, name: str, *, allow_nan: bool = False) -> Floats:
@@ -60,6 +65,10 @@ def as_series(
         raise ValueError(f"{name} must be (T, N) with T >= {min_steps}, got {shape}")
     if dim is not None and array.shape[1] != dim:
         raise ValueError(f"{name} must have {dim} columns, got shape {shape}")
+    if (np.abs(array) > HUGE).any():
+        raise ValueError(
+            f"{name} must be within ±{HUGE:g}, got {np.nanmax(np.abs(array)):g}: choose other units"
+        )
     return np.ascontiguousarray(array)
 
 
@@ -103,12 +112,17 @@ def as_int(value: Any, name: str, *, least: int = 0, most: int | None = None) ->
 def as_float(
     value: Any, name: str, *, least: float = -math.inf, most: float = math.inf, above: float | None = None
 ) -> float:
-    """Return ``value`` as a finite float within ``[least, most]`` and strictly greater than ``above``."""
+    """Return ``value`` as a finite float within ``[least, most]`` and strictly greater than ``above``.
+
+    Its square must be finite, and not zero where ``above`` is 0: deviations are squared everywhere.
+    """
     number = _real(value)
     if not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
     if above is not None and not number > above:
         raise ValueError(f"{name} must be greater than {above:g}, got {number:g}")
+    if abs(number) > HUGE or (above == 0.0 and number < 1.0 / HUGE):
+        raise ValueError(f"{name} must be of a size whose square is a number, got {number:g}")
     if not least <= number <= most:
         span = f">= {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
         raise ValueError(f"{name} must be {span}, got {number:g}")
@@ -123,6 +137,24 @@ def _real(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.nan
+
+
+def as_instance(value: Any, name: str, *kinds: type) -> Any:
+    """Return ``value`` if it is an instance of one of ``kinds``."""
+    if not isinstance(value, kinds):
+        wanted = " or ".join(
+            f"{'an' if kind.__name__[0] in 'AEIOS' else 'a'} {kind.__name__}" for kind in kinds
+        )
+        raise ValueError(f"{name} must be {wanted}, got {type(value).__name__}")
+    return value
+
+
+def as_path(value: str | os.PathLike[str], name: str = "path") -> Path:
+    """Return ``value`` as a path."""
+    try:
+        return Path(value)
+    except TypeError:
+        raise ValueError(f"{name} must be the name of a file or folder, got {value!r}") from None
 
 
 def one_of(value: Any, name: str, choices: Iterable[str]) -> str:

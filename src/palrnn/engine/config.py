@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -20,7 +20,8 @@ class Config(BaseModel):
 
     def __init__(self, **values: Any) -> None:
         for name, setting in type(self).model_fields.items():
-            if isinstance(values.get(name), bool) and setting.annotation in (int, float):
+            kinds = get_args(setting.annotation) or (setting.annotation,)
+            if isinstance(values.get(name), bool) and {int, float} & {*kinds} and bool not in kinds:
                 raise ValueError(f"{name}: input should be a number, got {values[name]}")
         try:
             super().__init__(**values)

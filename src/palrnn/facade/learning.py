@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,7 @@ def _names(x: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Return the given names, or those of a data frame."""
     if columns is None:
         columns = getattr(x, "columns", ())
-    if isinstance(columns, str):
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise ValueError(f"columns must be a sequence of names, got {columns!r}")
     return tuple(str(column) for column in columns)
 

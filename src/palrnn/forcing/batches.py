@@ -25,7 +25,7 @@ def as_trials(x: ArrayLike | Sequence[ArrayLike], length: int) -> list[Floats]:
     """Return ``x`` as a list of ``(T, N)`` trials of at least ``length`` rows and equal N."""
     if isinstance(x, (list, tuple)) and len(x) > 0 and np.ndim(x[0]) == 2:
         trials = [as_series(trial, f"x[{i}]") for i, trial in enumerate(x)]
-    elif np.ndim(x) == 3:  # type: ignore[arg-type]
+    elif getattr(x, "ndim", 0) == 3:
         trials = [as_series(trial, f"x[{i}]") for i, trial in enumerate(np.asarray(x))]
     else:
         trials = [as_series(x, "x")]  # type: ignore[arg-type]
@@ -47,9 +47,9 @@ class Batches:
 
     def __init__(self, trials: list[Floats], config: TrainConfig) -> None:
         self._config = config
-        self.series: NDArray[Any] = np.concatenate(trials).astype(
-            np.float32 if config.precision == "single" else np.float64
-        )
+        kind = np.float32 if config.precision == "single" else np.float64
+        with np.errstate(over="ignore"):  # the first loss will not be finite, and that error says what to do
+            self.series: NDArray[Any] = np.concatenate(trials).astype(kind)
         lengths = np.array([trial.shape[0] for trial in trials])
         self._firsts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         self._choices = np.concatenate([[0], np.cumsum(lengths - config.sequence_length + 1)])

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from palrnn.engine.checks import Floats
+from palrnn.engine.checks import Floats, as_instance, as_int, as_series
 from palrnn.forcing.history import Evaluation
 from palrnn.invariants import DivergenceError, dstsp, lyapunov_spectrum
 from palrnn.model import ALRNN, DivergenceWarning
@@ -28,7 +28,9 @@ def free_running_evaluation(
     with `dstsp_floor` at that length. Histograms over the reference's box do not depend on the units of the
     coordinates, so standardised data will do. A model that diverges has D_stsp infinite and exponent NaN.
     """
-    kept = steps - discard
+    heldout = as_series(heldout, "heldout", dim=as_instance(model, "model", ALRNN).observed_dim)
+    discard = as_int(discard, "discard")
+    kept = as_int(steps, "steps", least=discard + 1) - discard
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DivergenceWarning)  # the result says so
         states = model.rollout(heldout[0], kept, discard)

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import as_int
+from palrnn.engine.checks import as_instance, as_int
 from palrnn.engine.progress import Progress, listening
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.trainer import TrainResult, train
@@ -39,7 +39,7 @@ def train_many(
     that says which it was. Processes are started afresh ("spawn"), so scripts need the usual
     ``if __name__ == "__main__":``.
     """
-    configs = list(configs)
+    configs = [as_instance(c, "configs", TrainConfig) for c in as_instance(configs, "configs", list, tuple)]
     folders: list[Path | None] = [None] * len(configs) if runs is None else [Path(run) for run in runs]
     if len(folders) != len(configs):
         raise ValueError(f"runs must name one folder per configuration, {len(configs)}, got {len(folders)}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.engine.checks import Floats, as_float, as_floats, as_int
+from palrnn.engine.checks import Floats, as_float, as_floats, as_instance, as_int
 from palrnn.engine.kernel import pin_blas
 from palrnn.forcing import kernels
 from palrnn.model import ALRNN
@@ -76,6 +76,7 @@ def unpacked(flat: ArrayLike, dim: int, seen: int) -> tuple[Floats, Floats, Floa
 def _evaluated(
     model: ALRNN, x: ArrayLike, tau: int, alpha: float, *, with_gradient: bool
 ) -> tuple[float, Floats]:
+    as_instance(model, "model", ALRNN)
     batch = as_floats(x, "x")
     if batch.ndim == 2:
         batch = batch[None]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats, as_series
+from palrnn.engine.checks import Floats, as_float, as_instance, as_series
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, listening
 from palrnn.forcing import update_kernels
@@ -79,7 +79,10 @@ def train(
     are stored with the model; without ``dt``, Lyapunov exponents are per step. Divergence raises
     `TrainingDivergedError`.
     """
-    config = TrainConfig() if config is None else config
+    config = TrainConfig() if config is None else as_instance(config, "config", TrainConfig)
+    if standardizer is not None:
+        as_instance(standardizer, "standardizer", Standardizer)
+    dt = None if dt is None else as_float(dt, "dt", above=0.0)
     trials = as_trials(x, config.sequence_length)
     seen = trials[0].shape[1]
     if seen > config.latent_dim:

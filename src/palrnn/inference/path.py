@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import Floats
+from palrnn.engine.checks import Floats, as_floats
 from palrnn.engine.kernel import pin_blas
 from palrnn.inference import filter_kernels, smoothing_kernels
 from palrnn.inference.particle_filter import checked_series, initial_beliefs
@@ -75,7 +75,7 @@ def path_posterior(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PathPosteri
     """
     pin_blas()
     series = checked_series(model, x)
-    gates = np.asarray(codes)
+    gates = as_floats(codes, "codes")
     wanted = (len(series) - 1, model.drift.gated)
     if gates.shape != wanted:
         raise ValueError(f"codes must have shape {wanted}, got {gates.shape}")
@@ -87,7 +87,7 @@ def path_posterior(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PathPosteri
         np.uint64(0),
         series,
         lineage,
-        packed_codes(gates),
+        packed_codes(gates > 0),
         0,
         scratch_for(model),
         path,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import as_int, as_shape, one_of
+from palrnn.engine.checks import as_instance, as_int, as_shape, one_of
 from palrnn.inference import resampling_kernels as kernels
 
 SCHEMES = {
@@ -28,6 +28,7 @@ def resample(
     if (values < 0).any() or not values.sum() > 0:
         raise ValueError("weights must be non-negative with a positive sum")
     ancestors = np.empty(as_int(n, "n", least=1), dtype=np.int32)
+    as_instance(rng, "rng", np.random.Generator)
     number = SCHEMES[one_of(scheme, "scheme", SCHEMES)]
     kernels.resample(number, values, rng.random(len(ancestors)), ancestors)
     return ancestors

@@ -20,7 +20,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.invariants import cycle_kernels as kernels
 from palrnn.invariants.fixed_points import sorted_eigenvalues
 from palrnn.invariants.symbolic import Integers, symbolic_dynamics
-from palrnn.model import ALRNN, PALRNN
+from palrnn.model import ALRNN, PALRNN, drift_of
 from palrnn.model.trajectory import BOUND
 
 _NEWTON_STEPS = 12
@@ -64,7 +64,7 @@ def cycles(
     trajectory is back within ``closeness`` root mean square deviations. Of a PAL-RNN, the hard-gated drift is
     searched. Fixed points, cycles of period 1, are found by `fixed_points`, all of them.
     """
-    drift = model.drift if isinstance(model, PALRNN) else model
+    drift = drift_of(model)
     states = as_series(trajectory, "trajectory", min_steps=3, dim=drift.latent_dim)
     longest = as_int(max_period, "max_period", least=2, most=len(states) - 1)
     shortest = as_int(min_period, "min_period", least=2, most=longest)

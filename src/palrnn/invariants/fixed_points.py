@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats, as_int
 from palrnn.engine.kernel import pin_blas
-from palrnn.model import ALRNN, PALRNN
+from palrnn.model import ALRNN, PALRNN, drift_of
 
 _CHUNK = 2048
 
@@ -66,7 +66,7 @@ def fixed_points(model: ALRNN | PALRNN, *, virtual: bool = False, most_gated: in
     Only admissible ones, unless ``virtual``. The work doubles with every gated unit; more than ``most_gated``
     of them is an error.
     """
-    drift = model.drift if isinstance(model, PALRNN) else model
+    drift = drift_of(model)
     most = as_int(most_gated, "most_gated", most=24)
     if drift.gated > most:
         raise ValueError(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data.systems import System
-from palrnn.engine.checks import Floats, as_int, as_series
+from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.seeds import generator
 from palrnn.invariants.spectrum import spectrum_distance
 from palrnn.invariants.state_space import dstsp
@@ -101,6 +101,7 @@ def _couples(
     source: System | ArrayLike, length: int, pairs: int, dt: float, process_std: float, seed: int
 ) -> list[tuple[Floats, Floats]]:
     length, pairs = as_int(length, "length", least=2), as_int(pairs, "pairs", least=1)
+    dt, process_std = as_float(dt, "dt", above=0.0), as_float(process_std, "process_std", least=0.0)
     if isinstance(source, System):
         how: dict[str, Any] = {"dt": dt, "process_std": process_std, "discard": SETTLE}
         seeds = generator(seed).integers(0, 2**32, (pairs, 2)).tolist()

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.kernel import pin_blas
-from palrnn.model import ALRNN, PALRNN
+from palrnn.model import ALRNN, PALRNN, drift_of
 
 _CHUNK = 4096
 
@@ -63,7 +63,7 @@ def prediction_error(
     deviation of ``x`` from its mean, looked for up to ``horizon`` steps and counted in Lyapunov times ``1 /
     lyapunov``, for the largest exponent of the true system per unit of time.
     """
-    drift = model.drift if isinstance(model, PALRNN) else model
+    drift = drift_of(model)
     n = as_int(n, "n", least=1)
     series = as_series(x, min_steps=n + 1, dim=drift.observed_dim)
     dt, threshold = as_float(dt, "dt", above=0.0), as_float(threshold, "threshold", above=0.0)

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats, as_int, as_series, as_shape
+from palrnn.engine.checks import Floats, as_instance, as_int, as_series, as_shape
 from palrnn.invariants.lyapunov import DivergenceError, LyapunovSpectrum, lyapunov_spectrum
 from palrnn.invariants.spectrum import spectrum_distance
 from palrnn.invariants.state_space import StateSpaceDivergence, dstsp
-from palrnn.model import ALRNN, PALRNN, DivergenceWarning
+from palrnn.model import ALRNN, PALRNN, DivergenceWarning, drift_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,9 @@ def quantities_of_interest(
     coordinates, with observation noise only if ``observation_noise``. ``k`` Lyapunov exponents come from the
     same start and length.
     """
-    truth = as_series(reference, "reference")
+    truth = as_series(reference, "reference", dim=drift_of(model).observed_dim)
+    if standardizer is not None:
+        as_instance(standardizer, "standardizer", Standardizer)
     steps = len(truth) if steps is None else as_int(steps, "steps", least=20)
     first = truth[0] if x1 is None else as_shape(x1, "x1", (truth.shape[1],))
     scale = standardizer or Standardizer(np.zeros(truth.shape[1]), np.ones(truth.shape[1]))

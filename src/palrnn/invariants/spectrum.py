@@ -19,9 +19,13 @@ def power_spectrum(x: ArrayLike, *, sigma: float = 20.0) -> Floats:
     sigma = as_float(sigma, "sigma", least=0.0)
     centred = series - series.mean(axis=0)
     # what is left of a constant column is rounding, whose spectrum would look like noise
-    alive = np.abs(centred).max(axis=0) > 1e-12 * np.abs(series).max(axis=0)
-    power = np.abs(np.fft.rfft(centred / np.where(alive, centred.std(axis=0), 1.0), axis=0)) ** 2
-    smooth = gaussian_filter1d(power, sigma, axis=0) if sigma > 0 else power
+    # scaled by the largest deviation first: squares of very small numbers would be zero
+    span = np.abs(centred).max(axis=0)
+    alive = span > np.maximum(1e-12 * np.abs(series).max(axis=0), np.finfo(np.float64).tiny)
+    unit = centred / np.where(alive, span, 1.0)
+    power = np.abs(np.fft.rfft(unit / np.where(alive, unit.std(axis=0), 1.0), axis=0)) ** 2
+    # a kernel far narrower than a bin is no smoothing
+    smooth = gaussian_filter1d(power, sigma, axis=0) if sigma > 1e-3 else power
     return np.asarray(np.where(alive, smooth / np.where(alive, smooth.sum(axis=0), 1.0), 0.0))
 
 

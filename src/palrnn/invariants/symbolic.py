@@ -72,7 +72,10 @@ class SymbolicDynamics:
 
 def symbolic_dynamics(codes: ArrayLike) -> SymbolicDynamics:
     """Return the symbolic dynamics of ``codes (T, P)``, of ``model.codes(states)`` or a PAL-RNN's sample."""
-    bits = np.asarray(codes)
+    try:
+        bits = np.asarray(codes)
+    except ValueError:
+        raise ValueError("codes must be (T, P), got rows of different lengths") from None
     if bits.ndim != 2 or len(bits) < 2:
         raise ValueError(f"codes must be (T, P) with T >= 2, got {bits.shape}")
     if bits.dtype != np.bool_ and not np.isin(bits, (0, 1)).all():

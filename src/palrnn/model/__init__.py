@@ -9,7 +9,7 @@ from palrnn.model.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from palrnn.model.palrnn import PALRNN, Sample
+from palrnn.model.palrnn import PALRNN, Sample, drift_of
 from palrnn.model.torch_import import import_torch
 from palrnn.model.trajectory import DivergenceWarning, Trajectory
 
@@ -23,6 +23,7 @@ __all__ = [
     "Trajectory",
     "checkpoint_bytes",
     "checkpoint_from_bytes",
+    "drift_of",
     "import_torch",
     "initial_alrnn",
     "load_checkpoint",

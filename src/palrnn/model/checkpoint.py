@@ -6,17 +6,16 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import as_float, first_line
+from palrnn.engine.checks import as_float, as_instance, as_path, first_line
 from palrnn.engine.files import write_bytes
 from palrnn.model.alrnn import ALRNN
-from palrnn.model.palrnn import PALRNN
+from palrnn.model.palrnn import PALRNN, drift_of
 from palrnn.model.tensor_file import TensorFileError, header_size, header_text, tensor_bytes, tensors
 
 _FORMAT = "palrnn-checkpoint"
@@ -64,12 +63,12 @@ def save_checkpoint(
 ) -> None:
     """Write a checkpoint to ``path``, whole or not at all."""
     data = checkpoint_bytes(model, standardizer=standardizer, dt=dt, training=training, arrays=arrays)
-    write_bytes(path, data)
+    write_bytes(as_path(path), data)
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """Read a checkpoint; a truncated, foreign or newer file gives a `CheckpointError` that says so."""
-    file = Path(path)
+    file = as_path(path)
     if not file.is_file():
         raise CheckpointError(f"{file}: {'is not a file' if file.exists() else 'no such file'}")
     try:
@@ -93,9 +92,10 @@ def checkpoint_bytes(
     arrays: Mapping[str, NDArray[Any]] | None = None,
 ) -> bytes:
     """Return the bytes of a checkpoint file: the same ones for the same content."""
-    drift = model.drift if isinstance(model, PALRNN) else model
-    if not isinstance(drift, ALRNN):
-        raise ValueError(f"model must be an ALRNN or a PALRNN, got {type(model).__name__}")
+    drift = drift_of(model)
+    for name, table in (("training", training), ("arrays", arrays)):
+        if table is not None:
+            as_instance(table, name, Mapping)
     held: dict[str, NDArray[Any]] = {"A": drift.A, "W": drift.W, "h": drift.h, "E": drift.E}
     header: dict[str, Any] = {"gated": drift.gated, "kind": "ALRNN", "dt": None}
     if isinstance(model, PALRNN):
@@ -105,7 +105,7 @@ def checkpoint_bytes(
         if model.initial_std is not None:
             held["initial_std"] = np.asarray(model.initial_std)
     if standardizer is not None:
-        if standardizer.dim != drift.observed_dim:
+        if as_instance(standardizer, "standardizer", Standardizer).dim != drift.observed_dim:
             seen = drift.observed_dim
             raise ValueError(f"standardizer must have {seen} coordinates, has {standardizer.dim}")
         held |= {"mean": standardizer.mean, "std": standardizer.std}

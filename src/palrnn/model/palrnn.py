@@ -16,6 +16,14 @@ from palrnn.model.alrnn import ALRNN
 from palrnn.model.trajectory import BOUND, DivergenceWarning, Trajectory
 
 
+def drift_of(model: Any) -> ALRNN:
+    """Return an AL-RNN itself, or the drift of a PAL-RNN; refuse anything else."""
+    drift = model.drift if isinstance(model, PALRNN) else model
+    if not isinstance(drift, ALRNN):
+        raise ValueError(f"model must be an ALRNN or a PALRNN, got {type(model).__name__}")
+    return drift
+
+
 class Sample(NamedTuple):
     """What a PAL-RNN drew: states (T, M), codes (T-1, P), observations (T, N) with the given x1 first."""
 

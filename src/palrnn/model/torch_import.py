@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from palrnn.engine.checks import Floats, first_line
+from palrnn.engine.checks import Floats, as_path, first_line
 from palrnn.model.alrnn import ALRNN
 from palrnn.model.checkpoint import CheckpointError
 
@@ -22,7 +21,7 @@ def import_torch(path: str | os.PathLike[str], *, gated: int) -> ALRNN:
     files do not hold the number of gated units; give it. Weights only: a file with anything but tensors is
     refused. Needs PyTorch: ``pip install 'palrnn[torch]'``.
     """
-    file = Path(path)
+    file = as_path(path)
     if not file.is_file():
         raise CheckpointError(f"{file}: no such file")
     try:

@@ -16,12 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import as_float
+from palrnn.engine.checks import as_float, as_floats, as_instance
 from palrnn.engine.files import write_text
-from palrnn.engine.progress import Progress
+from palrnn.engine.progress import Progress, listening
 from palrnn.model import PALRNN
 from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.saem import SAEMResult, saem
@@ -108,6 +109,8 @@ class Comparison:
 
 def comparison_configs(config: SAEMConfig, betas: Sequence[float]) -> dict[str, SAEMConfig]:
     """Return ``baseline``, ``calib``, ``full`` and one ``anchored`` configuration for each of ``betas``."""
+    as_instance(config, "config", SAEMConfig)
+    betas = np.atleast_1d(as_floats(betas, "betas")).ravel().tolist()
     named = {name: config.changed(configuration=name) for name in ("baseline", "calib", "full")}
     return named | {f"beta-{b:g}": config.changed(configuration="anchored", beta=b) for b in sorted(betas)}
 
@@ -132,19 +135,29 @@ def compare(
     ``slack`` is how much D_stsp, in nats, an anchored model may lose and still be chosen. Two stretches of
     the same true system differ by about as much (`dstsp_floor`).
     """
-    results = {
-        name: saem(
-            model,
-            sequences,
-            config,
-            seed=seed,
-            heldout=heldout,
-            reference=reference,
-            progress=progress,
-            threads=threads,
-            run=None if run is None else Path(run) / name,
-            standardizer=standardizer,
-        )
-        for name, config in configs.items()
-    }
-    return Comparison(results, as_float(slack, "slack", least=0.0))
+    for config in as_instance(configs, "configs", Mapping).values():
+        as_instance(config, "configs", SAEMConfig)
+    slack = as_float(slack, "slack", least=0.0)
+    results: dict[str, SAEMResult] = {}
+    total = sum(config.iterations for config in configs.values() if config.learns_noise)
+    done = 0
+    with listening(progress, "comparing") as report:
+
+        def heard(iteration: int, _: int, figures: Mapping[str, float]) -> None:
+            report(done + iteration, total, figures)
+
+        for name, config in configs.items():
+            results[name] = saem(
+                model,
+                sequences,
+                config,
+                seed=seed,
+                heldout=heldout,
+                reference=reference,
+                progress=heard,
+                threads=threads,
+                run=None if run is None else Path(run) / name,
+                standardizer=standardizer,
+            )
+            done += config.iterations if config.learns_noise else 0
+    return Comparison(results, slack)

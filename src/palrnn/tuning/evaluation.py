@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from palrnn.engine.checks import Floats
+from palrnn.engine.checks import Floats, as_floats, as_instance, as_series
 from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import kernel_seed
 from palrnn.inference import FilterDiedError, windowed_evidence
@@ -77,6 +77,14 @@ def heldout_evaluation(
     All in the model's standardised coordinates. Rollouts start at the first row of the reference. The windows
     and all random streams depend on ``seed`` only, so that models can be compared.
     """
+    as_instance(model, "model", PALRNN), as_instance(config, "config", SAEMConfig)
+    dim = model.drift.observed_dim
+    if heldout is not None:
+        heldout = as_floats(heldout, "heldout", allow_nan=True)
+        if heldout.ndim != 3 or heldout.shape[0] < 1 or heldout.shape[1:] != (config.length + 1, dim):
+            raise ValueError(f"heldout must be (K, {config.length + 1}, {dim}), got {heldout.shape}")
+    if reference is not None:
+        reference = as_series(reference, "reference", dim=dim)
     evidence, stderr, hard, sampled = math.nan, math.nan, None, None
     if heldout is not None:
         evidence, stderr = _evidence(model, config, heldout, kernel_seed(seed, 2), threads)

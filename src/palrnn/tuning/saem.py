@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats, as_int, as_series
+from palrnn.engine.checks import Floats, as_instance, as_int, as_series
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
@@ -81,7 +81,7 @@ def saem(
     """
     started = time.perf_counter()
     config = SAEMConfig() if config is None else config
-    problem = _checked(model, sequences, config, seed, heldout, reference)
+    problem = _checked(model, sequences, config, seed, heldout, reference, standardizer)
     pin_blas()
     folder = None if run is None else RunFolder.opened(run, model, problem, standardizer)
     state = folder.load() if folder is not None and folder.begun else None
@@ -96,11 +96,10 @@ def saem(
             if folder is not None:
                 folder.save(state)
         while state.iteration < total:
-            report(state.iteration, total, {"evidence": state.last("evidence")})
             state = _iterate(problem, state, total, executor, workers)
             if folder is not None:
                 folder.save(state)
-        report(total, total, {"evidence": state.last("evidence")})
+            report(state.iteration, total, {"evidence": state.last("evidence")})
     return SAEMResult(state.model, TuningHistory.of(state.rows), config, seed, time.perf_counter() - started)
 
 
@@ -111,6 +110,7 @@ def _checked(
     seed: int,
     heldout: ArrayLike | Sequence[ArrayLike] | None,
     reference: ArrayLike | None,
+    standardizer: Standardizer | None,
 ) -> Problem:
     if not isinstance(model, PALRNN):
         raise ValueError(
@@ -118,6 +118,8 @@ def _checked(
         )
     if not isinstance(config, SAEMConfig):
         raise ValueError(f"config must be a SAEMConfig, got {type(config).__name__}")
+    if standardizer is not None:
+        as_instance(standardizer, "standardizer", Standardizer)
     dim = model.drift.observed_dim
     series = as_sequences(sequences, "sequences", dim, config.length)
     held = None

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from palrnn.data import add_observation_noise, lorenz63, windows
 from palrnn.data.systems import lorenz63_system
-from palrnn.engine.checks import Floats, as_int, as_series
+from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.seeds import kernel_seed
 
 
@@ -23,6 +23,7 @@ def lorenz63_sequences(
     deviations of the system.
     """
     count, discard = as_int(count, "count", least=1), as_int(discard, "discard")
+    observation_std = as_float(observation_std, "observation_std", least=0.0)
     kept = as_int(steps, "steps", least=discard + 1) - discard
     scale = lorenz63_system().spread(0.01)
     return np.stack(
@@ -44,8 +45,10 @@ def as_sequences(
     """Return one series ``(T, N)``, several ``(J, T, N)``, or a list of series, as a list, checked."""
     if isinstance(sequences, np.ndarray):
         parts: Sequence[ArrayLike] = [sequences] if sequences.ndim < 3 else list(sequences)
+    elif not isinstance(sequences, Sequence) or isinstance(sequences, str):
+        raise ValueError(f"{name} must be a series or a list of series, got {type(sequences).__name__}")
     else:
-        parts = list(sequences)  # type: ignore[arg-type]
+        parts = list(sequences)
         if parts and np.ndim(parts[0]) < 2:
             parts = [sequences]  # type: ignore[list-item]
     if not parts:
