@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import windows as windows_of
-from palrnn.engine.checks import Floats, as_int
+from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
-from palrnn.inference.particle_filter import Settings, checked_series, run_filter, stream
+from palrnn.inference.particle_filter import Settings, checked_model, run_filter, stream
 from palrnn.model import PALRNN
 
 _FILTER, _PICK = 0, 1
@@ -95,11 +95,16 @@ def _windows(model: PALRNN, sequences: ArrayLike | Sequence[ArrayLike], length: 
     several = _series_list(sequences)
     if not several:
         raise ValueError("sequences must hold at least one series")
+    checked_model(model)
     stretches: list[Floats] = []
-    for number, series in enumerate(several):
+    for number, values in enumerate(several):
         name = f"sequences[{number}]" if len(several) > 1 else "sequences"
-        for window in windows_of(checked_series(model, series, name), length):
-            stretches.append(checked_series(model, window, f"the left boundary of a window of {name}"))
+        series = as_series(values, name, dim=model.drift.observed_dim, min_steps=length + 1, allow_nan=True)
+        for k, window in enumerate(windows_of(series, length)):
+            if np.isnan(window[0]).any():
+                place = f"row {k * length} has NaN"
+                raise ValueError(f"window {k} of {name} must start with a full observation, {place}")
+            stretches.append(window)
     return stretches
 
 

@@ -138,6 +138,16 @@ class Settings(NamedTuple):
     resampling: str
     ess_threshold: float
 
+    @property
+    def kernel_target(self) -> int:
+        """The number by which the kernels know the target."""
+        return TARGETS[self.target]
+
+    @property
+    def kernel_scheme(self) -> int:
+        """The number by which the kernels know the resampling scheme."""
+        return SCHEMES[self.resampling]
+
     @classmethod
     def checked(cls, particles: int, target: str, resampling: str, ess_threshold: float) -> Settings:
         """Check each setting by name."""
@@ -154,14 +164,19 @@ def stream(seed: int, *numbers: int) -> int:
     return int(generator(seed, *numbers).integers(0, 2**64, dtype=np.uint64))
 
 
-def checked_series(model: PALRNN, x: ArrayLike, name: str = "x") -> Floats:
-    """Return ``x (T, N)`` for ``model``; NaN is allowed after the first row."""
+def checked_model(model: PALRNN) -> PALRNN:
+    """Return ``model`` if it is a PAL-RNN."""
     if not isinstance(model, PALRNN):
         raise ValueError(f"model must be a PALRNN, got {type(model).__name__}")
-    series = as_series(x, name, dim=model.drift.observed_dim, allow_nan=True)
+    return model
+
+
+def checked_series(model: PALRNN, x: ArrayLike) -> Floats:
+    """Return ``x (T, N)`` for ``model``; NaN is allowed after the first row."""
+    series = as_series(x, dim=checked_model(model).drift.observed_dim, allow_nan=True)
     if np.isnan(series[0]).any():
         column = int(np.isnan(series[0]).argmax())
-        raise ValueError(f"{name}[0] must be fully observed, it starts the filter; column {column} is NaN")
+        raise ValueError(f"x[0] must be fully observed, it starts the filter; column {column} is NaN")
     return series
 
 
@@ -179,7 +194,7 @@ def run_filter(
     system, scratch = padded_system(model), scratch_for(model)
     mean, cov = initial_beliefs(model, x[0], particles, system.A.shape[0])
     log_weights = np.full(particles, -math.log(particles))
-    record = _empty_record(steps, particles, model.drift.latent_dim, model.drift.gated)
+    record = empty_record(steps, particles, model.drift.latent_dim, model.drift.gated)
     record.mean[0] = mean[0, : model.drift.latent_dim]
     plan = _checked_schedule(schedule, steps)
     piece = max(1, _PIECE // particles)
@@ -187,8 +202,8 @@ def run_filter(
         stop = min(start + piece, steps)
         died = kernels.filter_steps(
             system,
-            TARGETS[settings.target],
-            SCHEMES[settings.resampling],
+            settings.kernel_target,
+            settings.kernel_scheme,
             settings.ess_threshold,
             plan,
             np.uint64(key),
@@ -233,7 +248,8 @@ def initial_beliefs(model: PALRNN, x1: Floats, particles: int, dim: int) -> tupl
     return mean, cov
 
 
-def _empty_record(steps: int, particles: int, latent: int, gated: int) -> Record:
+def empty_record(steps: int, particles: int, latent: int, gated: int) -> Record:
+    """Return the room for what a filter pass keeps."""
     identity = np.arange(particles, dtype=np.int32)
     record = Record(
         increments=np.zeros(steps),

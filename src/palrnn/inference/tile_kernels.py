@@ -15,7 +15,10 @@ from numba.extending import intrinsic
 
 from palrnn.engine.kernel import kernel
 
-_WIDE = binding.get_host_cpu_features().get("avx512f", False)
+try:
+    _WIDE = bool(binding.get_host_cpu_features().get("avx512f", False))
+except RuntimeError:  # a processor that LLVM cannot describe
+    _WIDE = False
 # as many sums as the machine has registers for: 32 of eight numbers each, or 16 of four
 LANES, ROWS, VECTORS = (8, 5, 4) if _WIDE else (4, 3, 3)
 BLOCK = LANES * VECTORS
