@@ -104,7 +104,7 @@ def _windows(model: PALRNN, sequences: ArrayLike | Sequence[ArrayLike], length: 
             if np.isnan(window[0]).any():
                 place = f"row {k * length} has NaN"
                 raise ValueError(f"window {k} of {name} must start with a full observation, {place}")
-            stretches.append(window)
+            stretches.append(window.copy())  # windows are views; kernels want memory of their own
     return stretches
 
 

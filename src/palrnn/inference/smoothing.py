@@ -11,11 +11,13 @@ from palrnn.engine.checks import Floats, as_int
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.inference import smoothing_kernels as kernels
-from palrnn.inference.particle_filter import TARGETS, Filtered
+from palrnn.inference.particle_filter import TARGETS, FilterDiedError, Filtered
 from palrnn.inference.path import empty_path, unpacked_codes
 from palrnn.inference.system import padded_system, scratch_for
 
 _PATHS, _STATES = 0, 1
+# products of four states, as in the squares of scores, overflow beyond
+_BEYOND = 1e60
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,8 @@ def smooth(filtered: Filtered, *, paths: int = 8, states_per_path: int = 1, seed
 
     The filter keeps no covariances: the Kalman filter is run again along each path, once for the part that
     paths have in common. States of one path share its gains and factors, so that each costs little more than
-    a matrix-vector product per step.
+    a matrix-vector product per step. Where the model explodes and covariances cannot be factored any more, a
+    `FilterDiedError` says so.
     """
     paths = as_int(paths, "paths", least=1)
     draws = as_int(states_per_path, "states_per_path", least=1)
@@ -80,6 +83,11 @@ def smooth(filtered: Filtered, *, paths: int = 8, states_per_path: int = 1, seed
         generator(seed, _STATES, int(s)).standard_normal(out=states[s])
         kernels.sample_states(room, states[s])
         before = lineages[s]
+    if not (np.abs(states) < _BEYOND).all():
+        raise FilterDiedError(
+            "the states given a gate path are beyond all bounds, and their covariances no longer positive"
+            " definite: the model explodes on this segment"
+        )
     distinct = np.array([len(np.unique(column)) for column in lineages.T], dtype=np.int64)
     return Smoothed(unpacked_codes(packed, model.drift.gated), states, distinct, lineages)
 

@@ -46,14 +46,14 @@ def window_expectation(
             resampling=config.resampling,
             ess_threshold=config.ess_threshold,
         )
+        samples = smooth(
+            filtered,
+            paths=config.paths,
+            states_per_path=config.states_per_path,
+            seed=kernel_seed(seed, *stream, 1),
+        )
     except FilterDiedError:
         return None
-    samples = smooth(
-        filtered,
-        paths=config.paths,
-        states_per_path=config.states_per_path,
-        seed=kernel_seed(seed, *stream, 1),
-    )
     statistics = sufficient_statistics(
         model.drift, x, samples.codes, samples.states, gate_likelihood=config.learn_gate_std
     )
