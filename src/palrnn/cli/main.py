@@ -21,6 +21,7 @@ _COMMANDS = (
     "train",
     "tune",
     "evaluate",
+    "filter",
     "geometry",
     "report",
     "reproduce",

@@ -70,6 +70,7 @@ class Filtered:
     particles: int
     target: str
     resampling: str
+    ess_threshold: float
     model: PALRNN = field(repr=False)
     x: Floats = field(repr=False)
     packed: NDArray[np.uint64] = field(repr=False)
@@ -230,6 +231,7 @@ def run_filter(
         particles=particles,
         target=settings.target,
         resampling=settings.resampling,
+        ess_threshold=settings.ess_threshold,
         model=model,
         x=x,
         packed=packed,
