@@ -19,6 +19,7 @@ from palrnn.data import (
     lorenz63,
     lorenz96,
     rossler,
+    save_series,
     suggest_tau,
     train_test_split,
 )
@@ -26,7 +27,6 @@ from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, read_toml
 from palrnn.engine.progress import Progress
 from palrnn.engine.seeds import kernel_seed
-from palrnn.facade.folder import write_reference
 from palrnn.forcing import Evaluation, TrainConfig, TrainResult, free_running_evaluation, train
 from palrnn.invariants import Floor, dstsp_floor
 
@@ -136,7 +136,7 @@ def prepared_run(folder: Path, file: Path | None, given: dict[str, Any]) -> Trai
     folder.mkdir(parents=True, exist_ok=True)
     if before is None:
         run.settings.to_toml(kept)
-    write_reference(folder, run.reference)
+    save_series(folder / "reference.npy", run.reference)
     return run
 
 

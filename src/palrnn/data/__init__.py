@@ -2,7 +2,7 @@
 
 from palrnn.data.embedding import delay_embed
 from palrnn.data.noise import add_observation_noise
-from palrnn.data.series import column_names, load_series, load_trials
+from palrnn.data.series import column_names, load_series, load_trials, save_series
 from palrnn.data.split import subsequences, train_test_split, windows
 from palrnn.data.standardize import Standardizer
 from palrnn.data.systems import System, lorenz63, lorenz96, rossler
@@ -22,6 +22,7 @@ __all__ = [
     "lorenz63",
     "lorenz96",
     "rossler",
+    "save_series",
     "subsequences",
     "suggest_tau",
     "train_test_split",

@@ -1,20 +1,22 @@
-"""Reading a series, or the trials of a recording, from a file. Files are data, never code: no pickles."""
+"""A series, or the trials of a recording, from and to a file. Files are data, never code: no pickles."""
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from palrnn.data.arrays import read_npy, read_npz
 from palrnn.data.csv_table import read_csv
 from palrnn.data.parquet_table import read_parquet
 from palrnn.data.table import SeriesError, Table
-from palrnn.engine.checks import Floats, as_int, as_path, first_line
+from palrnn.engine.checks import Floats, as_int, as_path, as_series, first_line
+from palrnn.engine.files import write_bytes
 
 _TABLES = {".csv": read_csv, ".parquet": read_parquet}
 _SUFFIXES = (".csv", ".npy", ".npz", ".parquet")
@@ -85,6 +87,16 @@ def load_trials(
         if len(part) < min_steps:
             raise SeriesError(f"{file}: trial {label} has {len(part)} steps, needs at least {min_steps}")
     return trials
+
+
+def save_series(path: str | os.PathLike[str], x: ArrayLike) -> None:
+    """Write ``x (T, N)`` as ``.npy``, whole or not at all; `load_series` reads it back, bit for bit."""
+    file = as_path(path)
+    if file.suffix.lower() != ".npy":
+        raise SeriesError(f"{file}: must end in .npy")
+    buffer = io.BytesIO()
+    np.save(buffer, as_series(x, min_steps=1, allow_nan=True), allow_pickle=False)
+    write_bytes(file, buffer.getvalue())
 
 
 def column_names(

@@ -10,9 +10,7 @@ RUN/findings/*.json          results of analyses, each with the settings and the
 from __future__ import annotations
 
 import csv
-import io
 import json
-import os
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +20,7 @@ import tomli_w
 from palrnn.data import load_series
 from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, read_toml
-from palrnn.engine.files import write_bytes, write_json, write_text
+from palrnn.engine.files import write_json, write_text
 from palrnn.model import Checkpoint, load_checkpoint
 
 CHECKPOINT, REFERENCE, CONFIG, HISTORY, FINDINGS = (
@@ -90,13 +88,6 @@ def read_reference(folder: Path, dim: int) -> Floats:
     if series.shape[1] != dim:
         raise ValueError(f"{file}: has {series.shape[1]} columns, the model observes {dim}")
     return series
-
-
-def write_reference(folder: str | os.PathLike[str], reference: Floats) -> None:
-    """Write the held-out series (raw) into the folder of a run."""
-    buffer = io.BytesIO()
-    np.save(buffer, np.ascontiguousarray(reference, dtype=np.float64), allow_pickle=False)
-    write_bytes(Path(folder) / REFERENCE, buffer.getvalue())
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn import __version__
-from palrnn.data import Standardizer
+from palrnn.data import Standardizer, save_series
 from palrnn.engine.checks import Floats, as_int, as_shape
 from palrnn.engine.config import Config
 from palrnn.engine.progress import Progress, quiet
@@ -106,7 +106,7 @@ class Reconstruction:
         if path is None:
             return self
         run = Path(path)
-        folder.write_reference(run, self.reference)
+        save_series(run / folder.REFERENCE, self.reference)
         folder.write_config(run, self.about, self.config)
         folder.write_losses(run, self.losses)
         return replace(self, kept=folder.Findings(run / folder.FINDINGS))
