@@ -35,6 +35,8 @@ from palrnn.report.blocks import (
 #: Keys whose strings Plotly would read as markup; they hold plain text here and are escaped on the way out.
 _FIGURE_TEXT = frozenset({"name", "text", "hovertext", "ticktext", "title", "customdata", "x", "y"})
 
+_ANGLES = str.maketrans("<>", "‹›")
+
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> None:
     """Write ``page`` to ``path`` as one self-contained HTML file, whole or not at all."""
@@ -187,14 +189,20 @@ def _downloads(downloads: Iterable[Download], heading: str = "") -> str:
     return f'<p class="downloads">{title}{links}</p>'
 
 
-def _plain(value: Any, key: str = "") -> Any:
-    """Return a figure's dictionaries in JSON's types; text that Plotly would read as markup is escaped."""
+def _plain(value: Any, key: str = "", *, canvas: bool = False) -> Any:
+    """Return a figure's dictionaries in JSON's types; text that Plotly would read as markup is escaped.
+
+    In 3-D scenes (``canvas``) text is drawn, not parsed: entities would show, so brackets change shape.
+    """
     if isinstance(value, Mapping):
-        return {str(name): _plain(part, str(name)) for name, part in value.items()}
+        parts = value.items()
+        return {
+            str(k): _plain(part, str(k), canvas=canvas or str(k).startswith("scene")) for k, part in parts
+        }
     if isinstance(value, (list, tuple)):
-        return [_plain(part, key) for part in value]
+        return [_plain(part, key, canvas=canvas) for part in value]
     if isinstance(value, str) and key in _FIGURE_TEXT:
-        return escape(value)
+        return value.translate(_ANGLES) if canvas else escape(value)
     return jsonable(value)
 
 

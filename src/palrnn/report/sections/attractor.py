@@ -83,7 +83,7 @@ def portrait(run: Run, key: str, points: int = _POINTS) -> Figure:
         scene: dict[str, Any] = {
             f"{_NAMES[i]}axis": {"title": {"text": name}} for i, name in enumerate(names)
         }
-        scene["camera"] = {"eye": {"x": 1.15, "y": -1.25, "z": 0.35}, "center": {"x": 0, "y": 0, "z": -0.08}}
+        scene["camera"] = {"eye": {"x": 1.25, "y": -1.35, "z": 0.4}, "center": {"x": 0, "y": 0, "z": -0.12}}
         layout = {"scene": scene, "margin": {"l": 0, "r": 0, "t": 0, "b": 0}}
     return Figure(
         key,
