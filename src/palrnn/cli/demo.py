@@ -40,6 +40,9 @@ def demo_command(
 
     voice, begun = Voice(json, quiet), time.monotonic()
     voice.compiling()
+    # before anything long, so that a mistake in the file is told at once
+    small = ReportSettings(tune=TuneSettings(iterations=6, windows=32, heldout_windows=40))
+    settings = (small if config is None else ReportSettings.from_toml(config)).seeded(seed)
     output.mkdir(parents=True, exist_ok=True)
     voice.say(f"simulating {_STEPS} steps of Lorenz-63")
     x = lorenz63(_STEPS, discard=_SETTLE, seed=seed)
@@ -55,8 +58,6 @@ def demo_command(
         run=output,
         progress=voice.progress("training"),
     )
-    small = ReportSettings(tune=TuneSettings(iterations=6, windows=32, heldout_windows=40))
-    settings = (small if config is None else ReportSettings.from_toml(config)).seeded(seed)
     run = analysed(result, settings, voice)
     page = output / "report.html"
     write_report([run], page)

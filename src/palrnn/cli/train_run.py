@@ -141,11 +141,16 @@ def prepared_run(folder: Path, file: Path | None, given: dict[str, Any]) -> Trai
 
 
 def _merged(table: dict[str, Any], given: dict[str, Any], file: Path | None) -> RunSettings:
+    for name in ("data", "training"):
+        if not isinstance(table.get(name, {}), dict):
+            raise ValueError(f"{file}: {name} must be a table, got {table[name]!r}")
     data, training = dict(table.get("data", {})), dict(table.get("training", {}))
     for name, value in given.items():
         (data if name in DataSettings.model_fields else training)[name] = value
     if "series" not in data:
         raise ValueError("SERIES must be given: a file, or lorenz63, rossler, lorenz96")
+    if not isinstance(data["series"], str):
+        raise ValueError(f"{file}: series must be a file or the name of a system, got {data['series']!r}")
     system = _SYSTEMS.get(data["series"])
     if system is not None:
         data.setdefault("dt", system[1])
