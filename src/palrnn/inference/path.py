@@ -21,16 +21,14 @@ class Path(NamedTuple):
 
     ``filtered_mean (T, D)``, ``filtered_cov (T, D, D)``: the belief over z_t given x_{1:t} and earlier gates.
     ``mean (T, D)``: the same given the gate of t too, where the target conditions on it.
-    ``predicted (T-1, D)``: the mean of z_{t+1} before x_{t+1}. ``gain``, ``factor (T, D, D)``: the backward
-    kernels.
+    ``predicted (T, D)``: the mean of z_t before x_t. ``backward (T, 2 D, D)``: the backward kernels.
     """
 
     filtered_mean: Floats
     filtered_cov: Floats
     mean: Floats
     predicted: Floats
-    gain: Floats
-    factor: Floats
+    backward: Floats
 
 
 def empty_path(model: PALRNN, x: Floats) -> Path:
@@ -40,9 +38,8 @@ def empty_path(model: PALRNN, x: Floats) -> Path:
         np.zeros((times, dim)),
         np.zeros((times, dim, dim)),
         np.zeros((times, dim)),
-        np.zeros((times - 1, dim)),
-        np.zeros((times - 1, dim, dim)),
-        np.zeros((times, dim, dim)),
+        np.zeros((times, dim)),
+        np.zeros((times, 2 * dim, dim)),
     )
     mean, cov = initial_beliefs(model, x[0], 1, dim)
     path.filtered_mean[0], path.filtered_cov[0] = mean[0], cov[0]
@@ -114,7 +111,8 @@ def unpacked_codes(words: NDArray[np.uint64], gated: int) -> NDArray[np.bool_]:
 
 
 def _posterior(path: Path, loglik: float, latent: int) -> PathPosterior:
-    mean, cov, lagged = np.zeros_like(path.mean), np.zeros_like(path.filtered_cov), np.zeros_like(path.gain)
+    mean, cov = np.zeros_like(path.mean), np.zeros_like(path.filtered_cov)
+    lagged = np.zeros_like(cov[1:])
     smoothing_kernels.smoothed_moments(path, mean, cov, lagged)
     return PathPosterior(
         float(loglik),

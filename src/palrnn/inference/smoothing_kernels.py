@@ -1,12 +1,12 @@
 """Given a gate path the model is linear and Gaussian: walk the path again, then draw states backwards.
 
 Forward, each step leaves a backward kernel z_t | z_{t+1} ~ N(m_t + G_t (z_{t+1} - J_t m_t - h), F_t F_t^T),
-where (m_t, P_t) is the belief that the path's gates and the data up to t leave. With P_t = L L^T and B =
-Q^(-1/2) J L,
+where (m_t, P_t) is the belief that the path's gates and the data up to t leave. With P_t = U^T U,
 
-    I + B^T B = C C^T,    F = L C^(-T),    G = F (C^(-1) B^T) Q^(-1/2).
+    B = U J^T Q^(-1/2),    I + B B^T = V^T V,    F^T = V^(-T) U,    G^T = Q^(-1/2) (V^(-T) B)^T F^T.
 
-No covariance is inverted and nothing is subtracted: the only factorised matrix has eigenvalues of at least 1.
+No covariance is inverted and nothing is subtracted: the only matrix that is solved with has eigenvalues of at
+least 1. States are rows here, hence the transposes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from palrnn.engine.kernel import kernel
 from palrnn.inference.filter_kernels import EXACT, draw_gates
 from palrnn.inference.kalman_kernels import condition, open_units, predict
 from palrnn.inference.noise_kernels import GATES, stream_key
+from palrnn.inference.tile_kernels import combine
+
+# draws that are carried backwards together: few enough for the first-level cache
+GROUP = 64
 
 
 @kernel
@@ -33,81 +37,71 @@ def trace(ancestors, last, lineages):
 
 
 @kernel
-def cholesky(matrix, out):
-    """Lower triangular L with L L^T = ``matrix (D, D)``; a direction without variance gives a zero column."""
+def factorise(matrix):
+    """Replace ``matrix (D, D)`` by upper triangular U with U^T U equal to it (Cholesky), in place.
+
+    A direction without variance gives a row of zeros. D is a multiple of 8.
+    """
     dim = matrix.shape[0]
-    out[:] = 0.0
+    for k in range(dim):
+        pivot = matrix[k, k]
+        scale = 1.0 / math.sqrt(pivot) if pivot > 0.0 else 0.0
+        combine(matrix, k * dim, scale, matrix, k * dim, 0.0, matrix, k * dim, dim)
+        for i in range(k + 1, dim):
+            combine(matrix, i * dim, 1.0, matrix, i * dim, -matrix[k, i], matrix, k * dim, dim)
     for i in range(dim):
-        row = out[i]
-        for j in range(i + 1):
-            other = out[j]
-            total = matrix[i, j]
-            for k in range(j):
-                total -= row[k] * other[k]
-            if i == j:
-                row[i] = math.sqrt(max(total, 0.0))
-            elif other[j] > 0.0:
-                row[j] = total / other[j]
+        for j in range(i):
+            matrix[i, j] = 0.0
 
 
 @kernel
-def solve_lower(factor, rhs):
-    """rhs <- C^(-1) rhs for lower triangular C = ``factor (D, D)`` and ``rhs (D, K)``, row by row."""
-    for i in range(factor.shape[0]):
-        row = rhs[i]
+def solve_transposed(V, rows):
+    """rows <- V^(-T) rows for upper triangular ``V (D, D)`` and ``rows (D, K)``, K a multiple of 8."""
+    wide = rows.shape[1]
+    for i in range(V.shape[0]):
         for k in range(i):
-            c, other = factor[i, k], rhs[k]
-            for j in range(rhs.shape[1]):
-                row[j] -= c * other[j]
-        inverse = 1.0 / factor[i, i]
-        for j in range(rhs.shape[1]):
-            row[j] *= inverse
+            combine(rows, i * wide, 1.0, rows, i * wide, -V[k, i], rows, k * wide, wide)
+        combine(rows, i * wide, 1.0 / V[i, i], rows, i * wide, 0.0, rows, i * wide, wide)
 
 
 @kernel
-def transition(system, count, scratch, J):
-    """J = A + W D(c) (eq. pwa) written out, into ``J (D, D)``, for the units that `open_units` listed."""
-    J[:] = 0.0
-    for c in range(system.latent_dim - count):
+def scaled_transition(system, count, scratch, Jt):
+    """J^T Q^(-1/2) into ``Jt (D, D)``, J = A + W D(c) (eq. pwa), for the units that `open_units` listed."""
+    latent = system.latent_dim
+    Jt[:] = 0.0
+    for c in range(latent - count):
         k = scratch.closed[c]
-        J[k, k] = system.A[k]
+        Jt[k, k] = system.A[k] * system.precision[k]
     for c in range(count):
         k = scratch.active[c]
-        J[:, k] = system.Ft[k]
+        for i in range(latent):
+            Jt[k, i] = system.Ft[k, i] * system.precision[i]
 
 
 @kernel
-def backward_kernel(J, process, cov, latent, gain, factor, work):
-    """G into ``gain (D, D)`` and F into ``factor (D, D)`` (see the module), from P = ``cov (D, D)``.
+def backward_kernel(system, Jt, cov, U, B, S, pair, backward):
+    """F^T and G^T (see the module) into the upper and lower half of ``backward (2 D, D)``.
 
-    ``process (D,)`` is the diagonal of Q, ``latent`` is M; ``work (5, D, D)`` is scratch.
+    ``Jt (D, D)`` is J^T Q^(-1/2), P is ``cov (D, D)``; U, B, S ``(D, D)`` and ``pair (D, 2 D)`` are scratch.
     """
     dim = cov.shape[0]
-    L, B, S, C, solved = work[0], work[1], work[2], work[3], work[4]
-    cholesky(cov, L)
-    np.dot(J, L, B)
-    for i in range(latent):
-        scale = 1.0 / math.sqrt(process[i])
-        for j in range(dim):
-            B[i, j] *= scale
-    np.dot(B.T, B, S)
+    U[:] = cov
+    factorise(U)
+    np.dot(U, Jt, B)
+    np.dot(B, B.T, S)
     for i in range(dim):
         S[i, i] += 1.0
-    cholesky(S, C)
-    for i in range(dim):
+    factorise(S)
+    pair[:, :dim] = U
+    pair[:, dim:] = B
+    solve_transposed(S, pair)
+    U[:] = pair[:, :dim]
+    B[:] = pair[:, dim:]
+    backward[:dim] = U
+    np.dot(B.T, U, S)
+    for i in range(system.latent_dim):
         for j in range(dim):
-            S[i, j] = L[j, i]
-            solved[i, j] = B[j, i]
-    solve_lower(C, S)
-    solve_lower(C, solved)
-    for i in range(dim):
-        for j in range(dim):
-            factor[i, j] = S[j, i]
-    np.dot(factor, solved, gain)
-    for j in range(latent):
-        scale = 1.0 / math.sqrt(process[j])
-        for i in range(dim):
-            gain[i, j] *= scale
+            backward[dim + i, j] = system.precision[i] * S[i, j]
 
 
 @kernel
@@ -120,7 +114,8 @@ def walk(system, target, key, x, lineage, codes, first, scratch, path):
     """
     steps = codes.shape[0]
     dim, latent = system.A.shape[0], system.latent_dim
-    J, work = np.empty((dim, dim)), np.empty((5, dim, dim))
+    Jt, U, B, S = np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim))
+    pair = np.empty((dim, 2 * dim))
     values = np.empty(system.gate.shape[0])
     mean, cov = path.filtered_mean[first].copy(), path.filtered_cov[first].copy()
     loglik = 0.0
@@ -129,15 +124,16 @@ def walk(system, target, key, x, lineage, codes, first, scratch, path):
             draw_gates(system, target, stream_key(key, t, GATES), lineage[t], mean, cov, values, scratch)
         path.mean[t] = mean
         count = open_units(system, codes[t], scratch)
-        transition(system, count, scratch, J)
-        backward_kernel(J, system.process, cov, latent, path.gain[t], path.factor[t], work)
+        scaled_transition(system, count, scratch, Jt)
+        backward_kernel(system, Jt, cov, U, B, S, pair, path.backward[t])
         predict(system, count, mean, cov, scratch)
-        path.predicted[t] = mean
+        path.predicted[t + 1] = mean
         loglik += condition(mean, cov, 0, x[t + 1], system.observation, False, latent, scratch)
         path.filtered_mean[t + 1] = mean
         path.filtered_cov[t + 1] = cov
     path.mean[steps] = mean
-    cholesky(cov, path.factor[steps])
+    factorise(cov)
+    path.backward[steps, :dim] = cov
     return loglik
 
 
@@ -149,21 +145,20 @@ def sample_states(path, states):
     """
     count, times, latent = states.shape
     dim = path.mean.shape[1]
-    noise, ahead = np.zeros((count, dim)), np.zeros((count, dim))
-    drawn, carried = np.empty((count, dim)), np.empty((count, dim))
-    for t in range(times - 1, -1, -1):
-        noise[:, :latent] = states[:, t]
-        np.dot(noise, path.factor[t].T, drawn)
-        if t < times - 1:
-            for k in range(count):
+    for first in range(0, count, GROUP):
+        size = min(GROUP, count - first)
+        # e_t beside z_{t+1} - predicted_t, so that one product does both
+        ahead, drawn = np.zeros((size, 2 * dim)), np.empty((size, dim))
+        for t in range(times - 1, -1, -1):
+            for k in range(size):
                 for i in range(latent):
-                    ahead[k, i] -= path.predicted[t, i]
-            np.dot(ahead, path.gain[t].T, carried)
-            drawn += carried
-        for k in range(count):
-            for i in range(latent):
-                ahead[k, i] = drawn[k, i] + path.mean[t, i]
-                states[k, t, i] = ahead[k, i]
+                    ahead[k, i] = states[first + k, t, i]
+            np.dot(ahead, path.backward[t], drawn)
+            for k in range(size):
+                for i in range(latent):
+                    value = drawn[k, i] + path.mean[t, i]
+                    states[first + k, t, i] = value
+                    ahead[k, dim + i] = value - path.predicted[t, i]
 
 
 @kernel
@@ -174,12 +169,12 @@ def smoothed_moments(path, mean, cov, lagged):
     """
     times, dim = mean.shape
     work = np.empty((dim, dim))
-    mean[times - 1] = path.mean[times - 1]
-    np.dot(path.factor[times - 1], path.factor[times - 1].T, cov[times - 1])
-    for t in range(times - 2, -1, -1):
-        np.dot(path.gain[t], mean[t + 1] - path.predicted[t], mean[t])
+    for t in range(times - 1, -1, -1):
+        Ft, Gt = path.backward[t, :dim], path.backward[t, dim:]
+        np.dot(Ft.T, Ft, cov[t])
+        if t < times - 1:
+            np.dot(Gt.T, cov[t + 1], lagged[t])
+            np.dot(lagged[t], Gt, work)
+            cov[t] += work
+            np.dot(mean[t + 1] - path.predicted[t + 1], Gt, mean[t])
         mean[t] += path.mean[t]
-        np.dot(path.gain[t], cov[t + 1], lagged[t])
-        np.dot(lagged[t], path.gain[t].T, cov[t])
-        np.dot(path.factor[t], path.factor[t].T, work)
-        cov[t] += work

@@ -18,14 +18,15 @@ class System(NamedTuple):
     vectors.
 
     ``A (D,)``, ``Ft (D, D)`` the transpose of A + W, ``h (D,)``, ``process (D,)`` the diagonal of Q,
-    ``observation (N,)`` that of R, and ``gate (P,)`` the variance of the gate noise, once per gated unit. The
-    gated units are M-P, ..., M-1; ``latent_dim`` is M.
+    ``precision (D,)`` that of Q^(-1/2), ``observation (N,)`` that of R, and ``gate (P,)`` the variance of the
+    gate noise, once per gated unit. The gated units are M-P, ..., M-1; ``latent_dim`` is M.
     """
 
     A: Floats
     Ft: Floats
     h: Floats
     process: Floats
+    precision: Floats
     observation: Floats
     gate: Floats
     latent_dim: int
@@ -50,12 +51,13 @@ def padded_system(model: PALRNN) -> System:
     """Return the padded arrays of ``model``."""
     drift = model.drift
     dim, latent = padded(drift.latent_dim), drift.latent_dim
-    A, h, process = aligned((dim,)), aligned((dim,)), aligned((dim,))
+    A, h, process, precision = (aligned((dim,)) for _ in range(4))
     A[:latent], h[:latent], process[:latent] = drift.A, drift.h, model.process_variances
+    precision[:latent] = 1.0 / np.sqrt(process[:latent])
     Ft = aligned((dim, dim))
     Ft[:latent, :latent] = (drift.W + np.diag(drift.A)).T
     gate = np.full(drift.gated, model.gate_std**2)
-    return System(A, Ft, h, process, model.observation_variances, gate, latent)
+    return System(A, Ft, h, process, precision, model.observation_variances, gate, latent)
 
 
 def scratch_for(model: PALRNN) -> Scratch:
