@@ -5,7 +5,7 @@ import pytest
 from oracles.plain_kalman import given_gates
 from oracles.small_models import drawn_series, gated_model
 
-from palrnn import windowed_evidence
+from palrnn import FilterDiedError, windowed_evidence
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,15 @@ def test_several_sequences_are_pooled(example):
     listed = windowed_evidence(model, [x[:41], x[60:]], 10, particles=8).per_window
     np.testing.assert_array_equal(stacked, listed)
     assert len(stacked) == 8
+
+
+def test_a_window_that_cannot_be_explained_is_named(example):
+    model, x = example
+    sure = type(model)(model.drift, 1e-5, 1e-5, 0.5)
+    wild = x.copy()
+    wild[37] = 1e150
+    with pytest.raises(FilterDiedError, match=r"window 3: all 8 particles died at step 7 of 10"):
+        windowed_evidence(sure, wild, 10, particles=8)
 
 
 def test_bad_arguments_are_named(example):

@@ -15,7 +15,7 @@ from palrnn.data import windows as windows_of
 from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
-from palrnn.inference.particle_filter import Settings, checked_model, run_filter, stream
+from palrnn.inference.particle_filter import FilterDiedError, Settings, checked_model, run_filter, stream
 from palrnn.model import PALRNN
 
 _FILTER, _PICK = 0, 1
@@ -64,8 +64,7 @@ def windowed_evidence(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Evidence:
-    """Return log p(x_{t+1:t+L} | x_t) over the non-overlapping windows of ``sequences``, divided by ``length
-    * N``.
+    """Return log p(x_{t+1:t+L} | x_t) / (L N) of the non-overlapping windows of ``sequences`` (eq. evidence).
 
     ``sequences`` is one series ``(T, N)``, several ``(K, T, N)``, or a list of series. ``windows`` picks that
     many windows at random, without repetition; by default all. A window keeps its random stream whichever
@@ -81,7 +80,10 @@ def windowed_evidence(
     workers = as_int(threads, "threads", least=1) if threads is not None else _processors()
 
     def score(k: int) -> float:
-        return run_filter(model, stretches[k], settings, stream(seed, _FILTER, int(k))).log_evidence
+        try:
+            return run_filter(model, stretches[k], settings, stream(seed, _FILTER, int(k))).log_evidence
+        except FilterDiedError as error:
+            raise FilterDiedError(f"window {k}: {error}") from None
 
     per_window = np.empty(len(chosen))
     with listening(progress, "windows") as report, ThreadPoolExecutor(workers) as pool:
