@@ -35,8 +35,10 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
         if target.exists():
             shutil.copymode(target, temporary)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # a full disk does not say which file
+            raise OSError(error.errno, error.strerror, str(target)) from error
         raise
     _sync_folder(target.parent)
 
