@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 # Pinned versions of the heavy peers, so that a new release of theirs never breaks this build.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-torch check bench docs clean
+.PHONY: demo test test-slow test-torch check bench docs torture clean
 
 demo: $(VENV)/.run
 	$(BIN)/palrnn demo -o demo/
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow
@@ -27,6 +27,10 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
+
+# Faults, bad input and damaged files, for up to 20 minutes; `make test` runs a short version.
+torture: $(VENV)/.test
+	$(BIN)/python torture/run.py
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs site
