@@ -48,7 +48,7 @@ def curvature_gap(itf: ArrayLike, observed: ArrayLike, steps: int) -> float:
 class Mismatch:
     """How two curvature matrices differ, both symmetrised and with a ridge (paper, "Matrix-aware mismatch").
 
-    ``logdet_gap``      log10 |det itf| - log10 |det observed|, in decades
+    ``logdet_gap``      log10 of the determinants' moduli, itf minus observed, in decades
     ``log10_gamma``     log10 of the positive generalised eigenvalues of itf u = gamma observed u, ascending
     ``overlap``         mean squared cosine between the leading ``k``-dimensional eigenspaces, 0 to 1
     ``overlaps (p,)``   the same for every k = 1 .. p

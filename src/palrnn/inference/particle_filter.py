@@ -46,14 +46,14 @@ class Record(NamedTuple):
 class Filtered:
     """What the particle filter found. Arrays hold one entry per transition, for x[1], ..., x[T-1].
 
-    ``increments``        log p(x_{t+1} | x_{1:t}), summing to ``log_evidence`` = log p(x_2, ..., x_T | x_1)
-    ``ess``               effective sample size after the weight update, before resampling
-    ``resampled``         whether resampling followed (never after the last step)
-    ``survivors``         distinct ancestors of the particles after it
-    ``code_entropy``      entropy of the full switching code given x_{1:t+1}, in bits; at most
-    ``entropy_bound`` ``bit_entropy``       sum of the entropies of the single gates, in bits: the proxy for
-    many gates ``gate_probability``  (T-1, P), P(c_{t,j} = 1 | x_{1:t+1}) ``mean``              (T, M), the
-    filtered mean of z_t
+    - ``increments``: log p(x_{t+1} | x_{1:t}), summing to ``log_evidence`` = log p(x_2, ..., x_T | x_1)
+    - ``ess``: effective sample size after the weight update, before resampling
+    - ``resampled``: whether resampling followed (never after the last step)
+    - ``survivors``: distinct ancestors of the particles after it
+    - ``code_entropy``: entropy of the full switching code given x_{1:t+1}, in bits, at most ``entropy_bound``
+    - ``bit_entropy``: sum of the entropies of the single gates, in bits: the proxy for many gates
+    - ``gate_probability (T-1, P)``: P(c_{t,j} = 1 | x_{1:t+1})
+    - ``mean (T, M)``: the filtered mean of z_t
 
     The rest is what `smooth` needs: the codes in ``packed`` bits, the ``ancestors``, the final
     ``log_weights``.

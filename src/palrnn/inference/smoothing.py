@@ -24,12 +24,11 @@ _BEYOND = 1e60
 class Smoothed:
     """Draws from the smoothing distribution: S gate paths, K state trajectories for each.
 
-    ``codes (S, T-1, P)``     the gates of each path
-    ``states (S, K, T, M)``   states given the path and all data
-    ``distinct (T-1,)``       how many different paths there are up to each time: tracing ancestors coalesces,
-    so that
-                              early gates may come from few particles or one
-    ``lineages (S, T-1)``     the particles that make up each path
+    - ``codes (S, T-1, P)``: the gates of each path
+    - ``states (S, K, T, M)``: states given the path and all data
+    - ``distinct (T-1,)``: how many different paths there are up to each time; tracing ancestors coalesces, so
+      that early gates may come from few particles or one
+    - ``lineages (S, T-1)``: the particles that make up each path
     """
 
     codes: NDArray[np.bool_] = field(repr=False)
