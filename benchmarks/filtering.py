@@ -1,0 +1,185 @@
+"""The particle filter against the same filter in JAX, and against two matrix products per particle and step.
+
+One pass with 256 particles over 200 steps, M = 30, P = 10, N = 3, float64, one thread, on a trained model;
+then how time and memory grow with particles, steps and M, and what many smoothed states cost.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from clock import best_times
+
+from palrnn import PALRNN, Standardizer, TrainConfig, add_observation_noise, lorenz63, rbpf, smooth, train
+from palrnn.engine.kernel import kernel, pin_blas
+from palrnn.engine.progress import quiet
+
+jax.config.update("jax_enable_x64", True)
+
+PARTICLES, STEPS = 256, 200
+
+
+def main() -> int:
+    model, x = example(30, 10, STEPS)
+    peer = jax_filter(model, x, PARTICLES)
+    seconds = best_times(
+        {
+            "floor": floor_run(PARTICLES, STEPS),
+            "jax": lambda: jax.block_until_ready(peer(jax.random.key(0))),
+            "palrnn": lambda: rbpf(model, x, particles=PARTICLES),
+            "palrnn, exact": lambda: rbpf(model, x, particles=PARTICLES, target="exact"),
+        }
+    )
+    same_answer(model, x, peer)
+    print(f"one pass, {PARTICLES} particles x {STEPS} steps, M=30, P=10, N=3; floor: two 32x32 products")
+    for name, value in seconds.items():
+        over, faster = value / seconds["floor"], seconds["jax"] / value
+        print(f"  {name:13s} {value * 1e3:7.1f} ms  {over:5.2f} x floor  {faster:5.2f} x as fast as jax")
+    growth()
+    smoothing(model, x)
+    memory()
+    over, faster = seconds["palrnn"] / seconds["floor"], seconds["jax"] / seconds["palrnn"]
+    for words, reached in (
+        (f"at most 2.5 x floor: {over:.2f}", over <= 2.5),
+        (f"at least 6 x jax: {faster:.2f}", faster >= 6),
+    ):
+        print(f"target, {words}, {'reached' if reached else 'MISSED'}")
+    return 0 if over <= 2.5 and faster >= 6 else 1
+
+
+def example(dim: int, gated: int, steps: int, updates: int = 3000) -> tuple[PALRNN, np.ndarray]:
+    """A trained model and data like its own: on random ones, decaying numbers would slow everything down."""
+    train_x = lorenz63(20_000, process_std=0.1)
+    standardizer = Standardizer.fit(train_x)
+    config = TrainConfig(latent_dim=dim, gated=gated, updates=updates)
+    drift = train(standardizer.transform(train_x), config, progress=quiet).model
+    x = standardizer.transform(lorenz63(steps + 1, process_std=0.1, seed=1))
+    return PALRNN(drift, 0.1, 0.1, 0.7), add_observation_noise(x, 0.1)
+
+
+@kernel
+def products(J, P, work, steps):
+    for _ in range(steps):
+        for i in range(P.shape[0]):
+            np.dot(J, P[i], work)
+            np.dot(work, J.T, P[i])
+
+
+def floor_run(particles: int, steps: int):
+    pin_blas()
+    J = np.linalg.qr(np.random.default_rng(0).standard_normal((32, 32)))[0].copy()
+    P, work = np.tile(np.eye(32), (particles, 1, 1)), np.empty((32, 32))
+    return lambda: products(J, P, work, steps)
+
+
+def jax_filter(model: PALRNN, x: np.ndarray, particles: int):
+    """The paper's filter with our outputs: batched over particles, scanned over time, jitted."""
+    drift = model.drift
+    dim, seen, gated = drift.latent_dim, drift.observed_dim, drift.gated
+    A, W, h = (jnp.asarray(a) for a in (drift.A, drift.W, drift.h))
+    Q, R = jnp.diag(jnp.asarray(model.process_variances)), jnp.diag(jnp.asarray(model.observation_variances))
+    constant, weight_of_bit = seen * jnp.log(2 * jnp.pi), 2 ** jnp.arange(gated)
+    solve = partial(jax.scipy.linalg.solve_triangular, lower=True)
+
+    def step(carry, inputs):
+        mean, cov, logw = carry
+        key, observation = inputs
+        gate_key, pick_key = jax.random.split(key)
+        nu = jnp.diagonal(cov, axis1=1, axis2=2)[:, dim - gated :]
+        opened = jax.scipy.stats.norm.cdf(mean[:, dim - gated :] / jnp.sqrt(nu + model.gate_std**2))
+        code = jax.random.uniform(gate_key, opened.shape) < opened
+        gate = jnp.concatenate([jnp.ones((particles, dim - gated)), code.astype(jnp.float64)], axis=1)
+        J = W[None] * gate[:, None, :] + jnp.diag(A)[None]
+        mean = jnp.einsum("pij,pj->pi", J, mean) + h
+        cov = J @ cov @ J.transpose(0, 2, 1) + Q
+        root = jnp.linalg.cholesky(cov[:, :seen, :seen] + R)
+        error = solve(root, (observation - mean[:, :seen])[..., None])[..., 0]
+        scaled = solve(root, cov[:, :seen])
+        mean = mean + jnp.einsum("pni,pn->pi", scaled, error)
+        cov = cov - scaled.transpose(0, 2, 1) @ scaled
+        cov = 0.5 * (cov + cov.transpose(0, 2, 1))
+        logdet = 2 * jnp.log(jnp.diagonal(root, axis1=1, axis2=2)).sum(1)
+        logw = logw - 0.5 * (constant + logdet + (error**2).sum(1))
+        increment = jax.scipy.special.logsumexp(logw)
+        logw = logw - increment
+        w = jnp.exp(logw)
+        ess = 1 / (w**2).sum()
+        mass = jnp.zeros(2**gated).at[(code * weight_of_bit).sum(1)].add(w)
+        entropy = -jnp.where(mass > 0, mass * jnp.log2(jnp.where(mass > 0, mass, 1)), 0).sum()
+        kept = (increment, ess, entropy, w @ mean, w @ code, code)
+
+        def resampled(state):
+            mean, cov, logw = state
+            index = jax.random.categorical(pick_key, logw, shape=(particles,))
+            return (mean[index], cov[index], jnp.full(particles, -jnp.log(particles))), index
+
+        def left(state):
+            return state, jnp.arange(particles)
+
+        carry, ancestors = jax.lax.cond(ess < 0.5 * particles, resampled, left, (mean, cov, logw))
+        return carry, (*kept, ancestors)
+
+    start = jnp.tile(jnp.asarray(drift.embed(x[0])), (particles, 1))
+    spread = jnp.tile(jnp.diag(jnp.asarray(model.initial_variances)), (particles, 1, 1))
+
+    @jax.jit
+    def run(key):
+        carry = (start, spread, jnp.full(particles, -jnp.log(particles)))
+        return jax.lax.scan(step, carry, (jax.random.split(key, len(x) - 1), jnp.asarray(x[1:])))[1]
+
+    return run
+
+
+def same_answer(model: PALRNN, x: np.ndarray, peer) -> None:
+    ours = np.mean([rbpf(model, x, particles=PARTICLES, seed=s).log_evidence for s in range(8)])
+    theirs = np.mean([float(peer(jax.random.key(s))[0].sum()) for s in range(8)])
+    print(f"log evidence, mean of 8 seeds: palrnn {ours:.2f}, jax {theirs:.2f}")
+
+
+def growth() -> None:
+    """Time per particle and step should not grow with particles or steps."""
+    print("growth: microseconds per particle and step")
+    models = {dim: example(dim, min(10, dim // 3), 1000, updates=1000) for dim in (10, 30, 100)}
+    cases = [(n, 200, 30) for n in (64, 256, 1024, 4096)]
+    cases += [(256, steps, 30) for steps in (50, 1000)] + [(256, 200, 10), (64, 200, 100)]
+    for particles, steps, dim in cases:
+        model, x = models[dim]
+        value = best_times({"run": partial(rbpf, model, x[: steps + 1], particles=particles)}, rounds=2)[
+            "run"
+        ]
+        each = value / particles / steps * 1e6
+        print(f"  {particles:5d} particles {steps:5d} steps M={dim:3d}  {value:7.3f} s  {each:6.2f}")
+
+
+def smoothing(model: PALRNN, x: np.ndarray) -> None:
+    """Many states of one path should cost little more than one."""
+    filtered = rbpf(model, x, particles=PARTICLES)
+    runs = {str(k): partial(smooth, filtered, paths=8, states_per_path=k) for k in (1, 100, 1000)}
+    for k, value in best_times(runs, rounds=2).items():
+        each = value / (8 * int(k) * STEPS) * 1e6
+        print(f"smoothing 8 paths x {k:>4s} states: {value * 1e3:7.1f} ms, {each:5.2f} us per state and step")
+
+
+def memory() -> None:
+    """Memory added by 4,096 particles over 1,000 steps: what is kept, and the peak while it runs (Linux)."""
+    model, x = example(30, 10, 1000, updates=500)
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    before = memory_of("VmRSS")
+    filtered = rbpf(model, x, particles=4096)
+    kept = sum(a.nbytes for a in vars(filtered).values() if isinstance(a, np.ndarray)) / 2**20
+    peak = memory_of("VmHWM") - before
+    print(f"memory: 4096 particles x 1000 steps keep {kept:.0f} MB, the peak is {peak:.0f} MB higher")
+
+
+def memory_of(name: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(float(line.split()[1]) / 1024 for line in lines if line.startswith(name))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
