@@ -48,14 +48,14 @@ def curvature_gap(itf: ArrayLike, observed: ArrayLike, steps: int) -> float:
 class Mismatch:
     """How two curvature matrices differ, both symmetrised and with a ridge (paper, "Matrix-aware mismatch").
 
-    ``logdet_gap``      log10 of the determinants' moduli, itf minus observed, in decades
-    ``log10_gamma``     log10 of the positive generalised eigenvalues of itf u = gamma observed u, ascending
-    ``overlap``         mean squared cosine between the leading ``k``-dimensional eigenspaces, 0 to 1
-    ``overlaps (p,)``   the same for every k = 1 .. p
-    ``negative``        negative directions of ``observed``: as many negative gamma, left out of
-    ``log10_gamma`` ``null``            exact null directions of both matrices (A_ii against W_ii of ungated
-    units) ``ridge``           mu, what was added to both diagonals ``itf_eigenvalues``,
-    ``observed_eigenvalues``, descending, with the ridge
+    - ``logdet_gap``: log10 of the determinants' moduli, itf minus observed, in decades
+    - ``log10_gamma``: log10 of the positive generalised eigenvalues of itf u = gamma observed u, ascending
+    - ``overlap``: mean squared cosine between the leading ``k``-dimensional eigenspaces, 0 to 1
+    - ``overlaps (p,)``: the same for every k = 1 .. p
+    - ``negative``: negative directions of ``observed``; as many negative gamma, left out of ``log10_gamma``
+    - ``null``: exact null directions of both matrices (A_ii against W_ii of ungated units)
+    - ``ridge``: mu, what was added to both diagonals
+    - ``itf_eigenvalues``, ``observed_eigenvalues``: descending, with the ridge
     """
 
     logdet_gap: float

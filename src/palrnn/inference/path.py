@@ -50,10 +50,10 @@ def empty_path(model: PALRNN, x: Floats) -> Path:
 class PathPosterior:
     """Everything about the states given one gate path and the data.
 
-    ``log_likelihood``  log p(x_2, ..., x_T | x_1, codes), with the gates taken as given
-    ``filtered_mean (T, M)``, ``filtered_cov (T, M, M)``  given x_{1:t}
-    ``mean (T, M)``, ``cov (T, M, M)``  given all of x
-    ``lag_cov (T-1, M, M)``  Cov(z_t, z_{t+1}) given all of x
+    - ``log_likelihood``: log p(x_2, ..., x_T | x_1, codes), with the gates taken as given
+    - ``filtered_mean (T, M)``, ``filtered_cov (T, M, M)``: given x_{1:t}
+    - ``mean (T, M)``, ``cov (T, M, M)``: given all of x
+    - ``lag_cov (T-1, M, M)``: Cov(z_t, z_{t+1}) given all of x
     """
 
     log_likelihood: float
