@@ -8,7 +8,7 @@ import pytest
 from palrnn.data import Standardizer, lorenz63
 from palrnn.forcing import TrainConfig, itf_gradient, itf_loss, train
 from palrnn.forcing.batches import Batches
-from palrnn.forcing.kernels import fold, forced_adjoint, forced_rollout, read_inputs
+from palrnn.forcing.kernels import loss_and_gradient
 from palrnn.forcing.objective import packed
 from palrnn.model import initial_alrnn
 
@@ -99,18 +99,8 @@ def test_the_gradient_in_single_precision_at_the_papers_size_agrees_with_double(
     starts = np.arange(16, dtype=np.int64) * 200
     _, expected = itf_gradient(model, np.stack([series[s : s + 200] for s in starts]), 16)
     x, theta = series.astype(np.float32), packed(model).astype(np.float32)
-    ahead, back = np.empty((30, 30), np.float32), np.empty((30, 30), np.float32)
-    wide, phi, inputs = (
-        np.empty((3, 480), np.float32),
-        np.empty((16, 30), np.float32),
-        np.empty((13, 16, 3), np.float32),
-    )
-    states, adjoint = np.empty((200, 16, 30), np.float32), np.empty((200, 16, 30), np.float32)
-    errors, gradient, one = np.zeros((200, 16, 3), np.float32), np.empty_like(theta), np.float32(1)
-    fold(theta, 30, 10, ahead, back, wide)
-    read_inputs(x, starts, np.empty((0, 16, 3), np.float32), 16, inputs)
-    forced_rollout(theta, ahead, wide, x, starts, inputs, 16, one, phi, states, errors)
-    forced_adjoint(back, wide, 10, inputs, 16, one, np.float32(1e-25), states, errors, adjoint, gradient)
+    gradient = np.empty_like(theta)
+    loss_and_gradient(theta, 30, 10, x, starts, 200, 16, np.float32(1), np.float32(1e-25), gradient)
     exact = np.concatenate([expected.theta, expected.E.ravel()])
     # float32 rounds to 6e-8; sums over 3184 terms leave a few 1e-6 of the largest entry
     np.testing.assert_allclose(gradient, exact, rtol=0, atol=1e-5 * np.abs(exact).max())

@@ -59,6 +59,14 @@ def test_gradient_equals_autodiff_over_many_forcing_steps(gated):
     assert_same_gradient(model, rng.standard_normal((2, 40, 2)), tau=4, alpha=1.0)
 
 
+@pytest.mark.parametrize("batch", [8, 11, 16])
+def test_gradient_equals_autodiff_for_whole_and_broken_blocks_of_rows_and_lanes(batch):
+    # eight sequences go together and the rest one by one; 19 units fill registers of 4, 8 or 16 lanes in part
+    rng = np.random.default_rng(batch)
+    model = random_model(rng, 19, 3, 6)
+    assert_same_gradient(model, rng.standard_normal((batch, 12, 3)), tau=4, alpha=0.7)
+
+
 def test_gradient_equals_finite_differences():
     # needs no other package: central differences at step 1e-6 are good to about 1e-7 relative
     rng = np.random.default_rng(1)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.forcing.kernels import fold, forced_adjoint, forced_rollout, read_inputs
+from palrnn.forcing.kernels import fold, forced_adjoint, forced_rollout, padded, read_inputs
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
@@ -75,18 +75,21 @@ def updates(
     """
     count, batch = starts.shape
     seen, kind, number = series.shape[1], theta.dtype, theta.dtype.type
-    ahead, back = np.empty((dim, dim), kind), np.empty((dim, dim), kind)
-    wide, phi = np.empty((3, batch * dim), kind), np.empty((batch, dim), kind)
+    width = padded(dim, theta)
+    ahead, back = np.empty((width, width), kind), np.empty((width, width), kind)
+    wide, phi = np.empty((3, width), kind), np.empty((2, batch, width), kind)
     inputs = np.empty(((length - 1) // tau + 1, batch, seen), kind)
-    states, adjoint = np.empty((length, batch, dim), kind), np.empty((length, batch, dim), kind)
+    states, adjoint = np.empty((length, batch, width), kind), np.empty((length, batch, width), kind)
     errors, silence = np.zeros((length, batch, seen), kind), np.empty((0, batch, seen), kind)
     gradient = np.empty_like(theta)
     for u in range(count):
         alpha = number(alphas[u])
         fold(theta, dim, gated, ahead, back, wide)
         read_inputs(series, starts[u], noise[u] if noise.shape[0] > 0 else silence, tau, inputs)
-        loss = forced_rollout(theta, ahead, wide, series, starts[u], inputs, tau, alpha, phi, states, errors)
-        forced_adjoint(back, wide, gated, inputs, tau, alpha, tiny, states, errors, adjoint, gradient)
+        loss = forced_rollout(
+            theta, dim, ahead, wide, series, starts[u], inputs, tau, alpha, phi, states, errors
+        )
+        forced_adjoint(dim, gated, back, wide, inputs, tau, alpha, tiny, states, errors, adjoint, gradient)
         square = 0.0
         for k in range(gradient.shape[0]):
             square += np.float64(gradient[k]) * np.float64(gradient[k])

@@ -1,0 +1,148 @@
+"""Steps of all sequences forwards and backwards: a small product with its aftermath, in one loop.
+
+Rows are sequences and columns are units, padded with zeros to ``width``, a whole number of lanes; the first
+``dim`` columns count. Eight rows at a time keep eight sums in registers while they share each row of the
+matrix; rows that are left over go one by one. Per column, ``slope`` is A on gated units and 0 on free ones,
+and ``low`` is 0 on gated and -inf on free ones, so that phi*(z) = max(z, low).
+"""
+
+from __future__ import annotations
+
+from palrnn.engine.kernel import kernel
+from palrnn.engine.lanes import (
+    at_least,
+    fma,
+    lane_count,
+    plus,
+    put,
+    repeated,
+    take,
+    where_above,
+    without_tiny,
+)
+
+
+@kernel
+def _arrive(total, z, z_next, phi_next, slope, low, states, phi):
+    """z_{t+1} = total + slope z_t, and phi*(z_{t+1}), at the given offsets."""
+    value = fma(slope, take(states, z), total)
+    put(states, z_next, value)
+    put(phi, phi_next, at_least(value, low))
+
+
+@kernel
+def advance(begin, end, dim, matrix, bias, slope, low, phi, states):
+    """z_{t+1} = phi*(z_t) W'^T + h + slope z_t, for t = begin .. end - 1.
+
+    ``states (T, B, width)`` holds z_begin and receives the others; ``phi (2, B, width)`` holds phi*(z_t) of
+    the latest two, by the parity of t. ``matrix (width, width)`` = W'^T; ``bias``, ``slope`` and ``low`` are
+    (width,).
+    """
+    _, batch, width = states.shape
+    size, lanes, eights = batch * width, lane_count(states), batch // 8 * 8
+    for t in range(begin, end):
+        old, new, z = (t % 2) * size, ((t + 1) % 2) * size, t * size
+        for row in range(0, eights, 8):
+            r0, r1, r2, r3 = row * width, (row + 1) * width, (row + 2) * width, (row + 3) * width
+            r4, r5, r6, r7 = (row + 4) * width, (row + 5) * width, (row + 6) * width, (row + 7) * width
+            for c in range(0, width, lanes):
+                h, s, l = take(bias, c), take(slope, c), take(low, c)
+                s0, s1, s2, s3, s4, s5, s6, s7 = h, h, h, h, h, h, h, h
+                for k in range(dim):
+                    w, p = take(matrix, k * width + c), old + k
+                    s0 = fma(repeated(phi, p + r0), w, s0)
+                    s1 = fma(repeated(phi, p + r1), w, s1)
+                    s2 = fma(repeated(phi, p + r2), w, s2)
+                    s3 = fma(repeated(phi, p + r3), w, s3)
+                    s4 = fma(repeated(phi, p + r4), w, s4)
+                    s5 = fma(repeated(phi, p + r5), w, s5)
+                    s6 = fma(repeated(phi, p + r6), w, s6)
+                    s7 = fma(repeated(phi, p + r7), w, s7)
+                a, b, d = z + c, z + size + c, new + c
+                _arrive(s0, a + r0, b + r0, d + r0, s, l, states, phi)
+                _arrive(s1, a + r1, b + r1, d + r1, s, l, states, phi)
+                _arrive(s2, a + r2, b + r2, d + r2, s, l, states, phi)
+                _arrive(s3, a + r3, b + r3, d + r3, s, l, states, phi)
+                _arrive(s4, a + r4, b + r4, d + r4, s, l, states, phi)
+                _arrive(s5, a + r5, b + r5, d + r5, s, l, states, phi)
+                _arrive(s6, a + r6, b + r6, d + r6, s, l, states, phi)
+                _arrive(s7, a + r7, b + r7, d + r7, s, l, states, phi)
+        for row in range(eights, batch):
+            for c in range(0, width, lanes):
+                total, at = take(bias, c), row * width + c
+                for k in range(dim):
+                    total = fma(repeated(phi, old + row * width + k), take(matrix, k * width + c), total)
+                _arrive(total, z + at, z + size + at, new + at, take(slope, c), take(low, c), states, phi)
+
+
+@kernel
+def _return(total, after, now, slope, low, tiny, states, adjoint, dh, dA):
+    """lambda_t, phi*(z_t) in place of z_t, and the sums for h and A with this row added."""
+    ahead, state = take(adjoint, after), take(states, now)
+    put(adjoint, now, without_tiny(fma(slope, ahead, where_above(state, low, total)), tiny))
+    put(states, now, at_least(state, low))
+    return plus(dh, ahead), fma(ahead, state, dA)
+
+
+@kernel
+def retreat(
+    begin, end, dim, tau, keep, scale, matrix, nothing, slope, low, tiny, errors, states, adjoint, dh, dA
+):
+    """lambda_t = F_t (D(c_t) lambda_{t+1} W' + slope lambda_{t+1}) + B^T e_t, for t = end - 1 .. begin.
+
+    F_t is ``keep`` on observed units at forcing times and 1 elsewhere; e_t = ``scale`` times ``errors[t]``
+    ``(B, N)``, and 0 for t = 0. Entries of lambda_t below ``tiny`` become 0, before e_t is added. On the way,
+    z_t in ``states (T, B, width)`` becomes phi*(z_t), and lambda_{t+1} and lambda_{t+1} z_t are added to
+    ``dh`` and ``dA`` (width,). ``adjoint (T, B, width)`` holds lambda_end and receives the others; ``matrix``
+    is W' ``(width, width)``, ``nothing`` zeros and ``tiny`` the threshold, repeated, both (width,).
+    """
+    _, batch, width = states.shape
+    size, lanes, eights, seen = batch * width, lane_count(states), batch // 8 * 8, errors.shape[2]
+    for t in range(end - 1, begin - 1, -1):
+        now, after = t * size, (t + 1) * size
+        for row in range(0, eights, 8):
+            r0, r1, r2, r3 = row * width, (row + 1) * width, (row + 2) * width, (row + 3) * width
+            r4, r5, r6, r7 = (row + 4) * width, (row + 5) * width, (row + 6) * width, (row + 7) * width
+            for c in range(0, width, lanes):
+                o, s, l, e = take(nothing, c), take(slope, c), take(low, c), take(tiny, c)
+                s0, s1, s2, s3, s4, s5, s6, s7 = o, o, o, o, o, o, o, o
+                for k in range(dim):
+                    w, p = take(matrix, k * width + c), after + k
+                    s0 = fma(repeated(adjoint, p + r0), w, s0)
+                    s1 = fma(repeated(adjoint, p + r1), w, s1)
+                    s2 = fma(repeated(adjoint, p + r2), w, s2)
+                    s3 = fma(repeated(adjoint, p + r3), w, s3)
+                    s4 = fma(repeated(adjoint, p + r4), w, s4)
+                    s5 = fma(repeated(adjoint, p + r5), w, s5)
+                    s6 = fma(repeated(adjoint, p + r6), w, s6)
+                    s7 = fma(repeated(adjoint, p + r7), w, s7)
+                h, g, a, b = take(dh, c), take(dA, c), after + c, now + c
+                h, g = _return(s0, a + r0, b + r0, s, l, e, states, adjoint, h, g)
+                h, g = _return(s1, a + r1, b + r1, s, l, e, states, adjoint, h, g)
+                h, g = _return(s2, a + r2, b + r2, s, l, e, states, adjoint, h, g)
+                h, g = _return(s3, a + r3, b + r3, s, l, e, states, adjoint, h, g)
+                h, g = _return(s4, a + r4, b + r4, s, l, e, states, adjoint, h, g)
+                h, g = _return(s5, a + r5, b + r5, s, l, e, states, adjoint, h, g)
+                h, g = _return(s6, a + r6, b + r6, s, l, e, states, adjoint, h, g)
+                h, g = _return(s7, a + r7, b + r7, s, l, e, states, adjoint, h, g)
+                put(dh, c, h)
+                put(dA, c, g)
+        for row in range(eights, batch):
+            for c in range(0, width, lanes):
+                total, at = take(nothing, c), row * width + c
+                for k in range(dim):
+                    total = fma(
+                        repeated(adjoint, after + row * width + k), take(matrix, k * width + c), total
+                    )
+                s, l, e, h, g = take(slope, c), take(low, c), take(tiny, c), take(dh, c), take(dA, c)
+                h, g = _return(total, after + at, now + at, s, l, e, states, adjoint, h, g)
+                put(dh, c, h)
+                put(dA, c, g)
+        if t > 0:
+            if t % tau == 0:
+                for b in range(batch):
+                    for n in range(seen):
+                        adjoint[t, b, n] *= keep
+            for b in range(batch):
+                for n in range(seen):
+                    adjoint[t, b, n] += scale * errors[t, b, n]

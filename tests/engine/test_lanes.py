@@ -1,0 +1,64 @@
+"""Lanes compute what the same operations on whole arrays compute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from palrnn.engine.kernel import kernel
+from palrnn.engine.lanes import (
+    REGISTER_BYTES,
+    at_least,
+    fma,
+    lane_count,
+    plus,
+    put,
+    repeated,
+    take,
+    where_above,
+    without_tiny,
+)
+
+
+@kernel
+def count(a):
+    return lane_count(a)
+
+
+@kernel
+def each(a, b, c, sums, products, rectified, chosen, cleaned, copies):
+    lanes = lane_count(a)
+    for k in range(0, a.shape[0], lanes):
+        x, y, z = take(a, k), take(b, k), take(c, k)
+        put(sums, k, plus(x, y))
+        put(products, k, fma(x, y, z))
+        put(rectified, k, at_least(x, y))
+        put(chosen, k, where_above(x, y, z))
+        put(cleaned, k, without_tiny(x, y))
+        put(copies, k, repeated(a, k + 1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_operation_equals_its_definition(dtype):
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.standard_normal(64).astype(dtype) for _ in range(3))
+    a[[5, 40]] = np.nan
+    sums, products, rectified, chosen, cleaned, copies = (np.empty_like(a) for _ in range(6))
+    each(a, b, c, sums, products, rectified, chosen, cleaned, copies)
+    np.testing.assert_array_equal(sums, a + b)
+    # one rounding instead of two: within two units in the last place of the larger part
+    np.testing.assert_allclose(products, a * b + c, rtol=0, atol=8 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(rectified, np.where(a < b, b, a))
+    np.testing.assert_array_equal(chosen, np.where(a > b, c, 0))
+    np.testing.assert_array_equal(cleaned, np.where(np.abs(a) < b, 0, a))
+    lanes = count(a)
+    np.testing.assert_array_equal(copies, np.repeat(a[1::lanes], lanes))
+    # NaN stays NaN where it must be noticed, and closes a gate
+    assert np.isnan(rectified[[5, 40]]).all()
+    assert np.isnan(cleaned[[5, 40]]).all()
+    assert (chosen[[5, 40]] == 0).all()
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(np.float32, 4), (np.float64, 8)])
+def test_lanes_fill_a_register(dtype, size):
+    assert count(np.empty(1, dtype)) == REGISTER_BYTES // size
