@@ -1,0 +1,21 @@
+"""kill -9 at random moments, then the same command again: the bytes of a run that was never disturbed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest_paths import ROOT
+
+
+# `reproduce` is killed in tests/experiments, and fifty times, like the others, in torture/
+@pytest.mark.parametrize("command", ["train", "tune", "geometry", "report"])
+def test_a_killed_command_continues_to_the_same_bytes(tmp_path, command):
+    words = [sys.executable, "-m", "torture.kills", command, str(tmp_path), "--kills", "2", "--seed", "3"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["faults"] == []
+    assert seen["kills"] == 2

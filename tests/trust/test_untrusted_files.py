@@ -1,0 +1,66 @@
+"""Files from outside are data: damaged or hostile, they give the error of their format and nothing else."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest_paths import ROOT
+
+import palrnn
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    words = [
+        sys.executable,
+        "-m",
+        "torture.mutations",
+        str(tmp_path_factory.mktemp("files")),
+        "--count",
+        "250",
+    ]
+    done = subprocess.run([*words, "--seed", "1"], cwd=ROOT, capture_output=True, text=True, check=False)
+    # a crash of the interpreter would be a negative code here
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_mutated_files_are_read_or_refused_in_one_line(seen):
+    assert seen["faults"] == []
+    assert {name: count["tried"] for name, count in seen["files"].items()} == dict.fromkeys(
+        seen["files"], 250
+    )
+
+
+def test_some_mutations_are_harmless_so_that_the_fuzzer_reaches_behind_the_first_check(seen):
+    assert all(count["read"] > 0 for count in seen["files"].values())
+
+
+def test_headers_that_claim_terabytes_take_no_memory(seen):
+    assert seen["liars"] >= 8
+    # an array of 10^12 numbers would be 8 TB; the limit in the process is 1 GiB
+    assert seen["megabytes"] < 300
+
+
+class Hostile:
+    def __reduce__(self):
+        return (exec, ("raise SystemExit('code was executed')",))
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "safetensors", "csv", "parquet"])
+def test_pickles_are_never_executed(tmp_path, suffix):
+    file = tmp_path / f"hostile.{suffix}"
+    if suffix == "npy":
+        np.save(file, np.array([Hostile()], dtype=object), allow_pickle=True)
+    elif suffix == "npz":
+        np.savez(file, x=np.array([Hostile()], dtype=object), allow_pickle=True)
+    else:
+        file.write_bytes(pickle.dumps(Hostile()))
+    read = palrnn.load_checkpoint if suffix == "safetensors" else palrnn.load_series
+    with pytest.raises(ValueError, match=r"hostile\."):
+        read(file)

@@ -1,0 +1,90 @@
+"""The same seed, the same bytes: one pipeline, hashed, under other numbers of threads and other BLAS kernels.
+
+python -m torture.repeat      prints the digest and the figures of the pipeline as JSON
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def pipeline() -> dict[str, Any]:
+    """Train, filter, smooth, measure, tune; return every result as bytes' digest and a few figures."""
+    import palrnn
+    from palrnn.engine.progress import quiet
+
+    x = palrnn.lorenz63(3000, seed=4)
+    x = palrnn.Standardizer.fit(x).transform(x)
+    config = palrnn.TrainConfig(
+        latent_dim=12, gated=4, tau=8, updates=200, batch_size=8, sequence_length=60, learning_rate=1e-2
+    )
+    drift = palrnn.train(x, config, progress=quiet).model
+    # what follows starts from equal models, so that each part shows its own differences
+    rounded = palrnn.ALRNN(*(np.round(part, 2) for part in (drift.A, drift.W, drift.h, drift.E)), drift.gated)
+    model = palrnn.PALRNN(rounded, 0.1, 0.1, 0.5)
+    filtered = palrnn.rbpf(model, x[:80], particles=64)
+    states = palrnn.smooth(filtered, paths=8).states
+    with np.errstate(all="ignore"):
+        information = palrnn.observed_information(model, x[:60], particles=32, paths=8, states_per_path=4)
+    fisher = palrnn.itf_fisher(rounded, x[:60], 8, 0.1)
+    settings = palrnn.SAEMConfig(length=16, iterations=2, windows=8, particles=32, paths=4)
+    tuned = palrnn.saem(
+        model, x, settings, threads=int(os.environ.get("TORTURE_THREADS", "1")), progress=quiet
+    )
+    found = {
+        "training": drift.theta,
+        "evidence": filtered.increments,
+        "smoothing": states,
+        "observed information": information.observed,
+        "ITF Fisher": fisher,
+        "tuning": tuned.model.drift.theta,
+    }
+    digests = {
+        name: hashlib.sha256(np.ascontiguousarray(v).tobytes()).hexdigest() for name, v in found.items()
+    }
+    figures = {name: np.asarray(value).ravel()[:200].tolist() for name, value in found.items()}
+    return {"digests": digests, "figures": figures}
+
+
+def compared(**environment: dict[str, str]) -> dict[str, dict[str, float]]:
+    """Run the pipeline in each environment; return relative differences from the first, 0 for equal bytes."""
+    runs = {name: _run(extra) for name, extra in environment.items()}
+    first = next(iter(runs.values()))
+    return {
+        name: {part: _difference(first, run, part) for part in first["digests"]} for name, run in runs.items()
+    }
+
+
+def _difference(one: dict[str, Any], other: dict[str, Any], part: str) -> float:
+    if one["digests"][part] == other["digests"][part]:
+        return 0.0
+    a, b = np.array(one["figures"][part]), np.array(other["figures"][part])
+    return max(float(np.abs(a - b).max() / np.abs(a).max()), 1e-300)
+
+
+def _run(extra: dict[str, str]) -> dict[str, Any]:
+    environment = os.environ | extra
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "torture.repeat"],
+        cwd=_ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+if __name__ == "__main__":
+    print(json.dumps(pipeline()))
