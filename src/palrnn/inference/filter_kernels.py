@@ -8,7 +8,7 @@ import numpy as np
 
 from palrnn.engine.kernel import kernel
 from palrnn.inference.kalman_kernels import WORD, bit, condition, open_units, predict
-from palrnn.inference.noise_kernels import GATES, RESAMPLING, fill_normals, fill_uniforms, stream_key
+from palrnn.inference.noise_kernels import GATES, RESAMPLING, fill_normals, fill_uniforms, mixed, stream_key
 from palrnn.inference.resampling_kernels import resample, settle
 
 PAPER, EXACT = 0, 1
@@ -19,9 +19,10 @@ def draw_gates(system, target, key, slot, mean, cov, values, scratch):
     """Draw u = z_gated + gate noise from the belief into ``values (P,)``; the gates are 1{u > 0}.
 
     PAPER: each u_j from its own marginal N(mu_j, nu_j + gate_std^2), so that P(u_j > 0) is the integrated
-    probit Phi(mu / sqrt(nu + gate_std^2)); the belief stays as it was. EXACT: u jointly from N(m_g, P_gg +
-    gate_std^2 I), and the belief conditioned on it, because a gate that was drawn from z says something about
-    z.
+    probit Phi(mu / sqrt(nu + gate_std^2)); the belief stays as it was.
+
+    EXACT: u jointly from N(m_g, P_gg + gate_std^2 I), and the belief is conditioned on it, because a gate
+    that was drawn from z says something about z.
     """
     first = system.latent_dim - values.shape[0]
     fill_normals(key, slot, values)
@@ -52,7 +53,7 @@ def code_entropy(words, weights):
     for i in range(n):
         keys[i] = words[i, 0]
         for w in range(1, words.shape[1]):
-            keys[i] = (keys[i] ^ (keys[i] >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + words[i, w]
+            keys[i] = mixed(keys[i]) + words[i, w]
     order = np.argsort(keys)
     entropy, mass = 0.0, 0.0
     for r in range(n):

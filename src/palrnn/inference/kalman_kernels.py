@@ -45,10 +45,9 @@ def bit(words, j):
 
 @kernel
 def predict(system, count, mean, cov, scratch):
-    """m <- J m + h,  P <- J P J^T + Q, in place (only the upper triangle of P), with J as `open_units` left
-    it.
+    """m <- J m + h,  P <- J P J^T + Q, in place, for the units that `open_units` listed and counted.
 
-    ``mean (D,)``, ``cov (D, D)``. ``count`` is what `open_units` returned.
+    ``mean (D,)``, ``cov (D, D)``: all of P is read, its upper triangle is written.
     """
     latent, dim = system.latent_dim, mean.shape[0]
     JP, A, after = scratch.product, system.A, scratch.after
@@ -79,11 +78,11 @@ def condition(mean, cov, first, values, variances, drawn, latent, scratch):
     except that the row and column of k itself become p r / s, which is the same without the cancellation. A
     value that is NaN was not observed and is passed over.
 
-    With ``drawn``, ``values`` holds standard normal numbers on entry and y on exit: y itself is drawn from
-    its predictive distribution, y_n = m_k + sqrt(s) * values_n. Drawing and conditioning in turn is drawing y
-    jointly.
+    With ``drawn``, ``values`` holds standard normal numbers on entry and y on exit: each y_n is drawn from
+    its predictive distribution given those before it, m_k + sqrt(s) * values_n, which is drawing y jointly.
 
-    ``mean (D,)``, ``cov (D, D)``, ``values (n,)``, ``variances (n,)``; ``latent`` is M.
+    ``mean (D,)``, ``cov (D, D)``, ``values (n,)``, ``variances (n,)``; ``latent`` is M. The upper triangle
+    of P is read, all of it is written.
     """
     count, dim = values.shape[0], mean.shape[0]
     rows, unit, minus, order = scratch.rows, scratch.unit, scratch.minus, scratch.order

@@ -106,8 +106,7 @@ def backward_kernel(system, Jt, cov, U, B, S, pair, backward):
 
 @kernel
 def walk(system, target, key, x, lineage, codes, first, scratch, path):
-    """Run the Kalman filter along one gate path from transition ``first`` on; return its log likelihood from
-    there.
+    """Run the Kalman filter along a gate path from transition ``first``; return the log likelihood from it.
 
     ``lineage (T-1,)`` gives the slots whose noise the filter used, ``codes (T-1, words)`` the gates. ``path``
     holds what is kept per time (see `Path`); what it holds before ``first`` stays valid.

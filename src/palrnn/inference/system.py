@@ -14,8 +14,7 @@ _LANES, _LINE = 8, 64
 
 
 class System(NamedTuple):
-    """A PAL-RNN padded with zeros from M to D, a multiple of 8, so that every row is a whole number of
-    vectors.
+    """A PAL-RNN padded with zeros from M to D, a multiple of 8: every row is a whole number of vectors.
 
     ``A (D,)``, ``Ft (D, D)`` the transpose of A + W, ``h (D,)``, ``process (D,)`` the diagonal of Q,
     ``precision (D,)`` that of Q^(-1/2), ``observation (N,)`` that of R, and ``gate (P,)`` the variance of the
