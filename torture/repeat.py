@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -86,5 +87,23 @@ def _run(extra: dict[str, str]) -> dict[str, Any]:
     return result
 
 
+def tried() -> dict[str, Any]:
+    """Compare one and two threads, and BLAS and compilers for other processors."""
+    with tempfile.TemporaryDirectory() as kernels:
+        differences = compared(
+            **{
+                "one thread": {"OPENBLAS_NUM_THREADS": "1"},
+                "two threads": {"OPENBLAS_NUM_THREADS": "2", "TORTURE_THREADS": "2"},
+                "BLAS for Haswell": {"OPENBLAS_CORETYPE": "Haswell"},
+                "BLAS for Nehalem": {"OPENBLAS_CORETYPE": "Nehalem"},
+                "kernels for Haswell": {"NUMBA_CPU_NAME": "haswell", "NUMBA_CACHE_DIR": kernels},
+            }
+        )
+    faults = [
+        f"{part} depends on the number of threads" for part, d in differences["two threads"].items() if d
+    ]
+    return {"differences": differences, "faults": faults}
+
+
 if __name__ == "__main__":
-    print(json.dumps(pipeline()))
+    print(json.dumps(tried() if "--compare" in sys.argv else pipeline()))

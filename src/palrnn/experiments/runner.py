@@ -154,7 +154,7 @@ class _Run:
         if outcome is None:
             self.deaths[task.hash] = self.deaths.get(task.hash, 0) + 1
             if self.deaths[task.hash] < LIVES:
-                # last in line: the next worker to start, which may be killed as well, begins with another task
+                # last in line: the next worker to start, which may be killed too, begins with another task
                 self.waiting.append(task)
                 return
             outcome = Outcome(None, f"its worker died {LIVES} times (out of memory, or killed from outside)")

@@ -1,0 +1,187 @@
+"""docs/reliability.md, from what the torture counted."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+_COMMANDS = ("train", "tune", "geometry", "report", "reproduce")
+
+
+def reliability_page(found: dict[str, dict[str, Any]]) -> str:
+    """Return the page; what was not run is left out."""
+    faults = sum(len(seen["faults"]) for seen in found.values())
+    parts = [_opening(found, faults)]
+    for section in (_kills, _faults, _inputs, _files, _numbers, _repeatability, _load, _bounds):
+        if text := section(found):
+            parts.append(text)
+    parts.append(_faults_found(found))
+    return "\n".join(part for part in parts if part)
+
+
+def _opening(found: dict[str, dict[str, Any]], faults: int) -> str:
+    minutes = found.get("minutes", {}).get("minutes", 0)
+    verdict = "Nothing broke." if not faults else f"{faults} faults, listed at the end."
+    return f"""# Reliability
+
+What happens to palrnn when things go wrong, measured by one command, `make torture` (here: {minutes:g} minutes on
+{platform.system()} with Python {platform.python_version()}, two stages at a time). It writes this page. {verdict}
+Short versions of everything run in `make test`; how it works is in `torture/README.md`.
+"""
+
+
+def _kills(found: dict[str, dict[str, Any]]) -> str:
+    rows = []
+    for name in _COMMANDS:
+        seen = found.get(f"kill {name}", {})
+        if "kills" in seen:
+            broken = len(seen["faults"])
+            rows.append(
+                f"| `palrnn {name}` | {seen['kills']} | {seen['rounds']} | {seen['litter']} | {broken} |"
+            )
+    if not rows:
+        return ""
+    table = "\n".join(rows)
+    return f"""## kill -9
+
+Each command that writes is killed at random moments, continued, killed again, and at last left to finish. After
+every kill all files with a proper name must be whole, and no finished unit may be lost. At the end the folder must
+hold the bytes of a run that was never disturbed (apart from times and names of machines).
+
+| command | kills survived | runs compared byte by byte | temporary files left behind | faults |
+|---|---|---|---|---|
+{table}
+
+A temporary file that a kill leaves behind begins with a dot and ends in `.tmp`; nothing ever reads one.
+"""
+
+
+def _faults(found: dict[str, dict[str, Any]]) -> str:
+    seen = found.get("faults", {})
+    if "tries" not in seen:
+        return ""
+    kinds = "; ".join(seen["kinds"])
+    return f"""## Disks
+
+{seen["tries"]} tries, five commands on each of: {kinds}. Each time one line of explanation and exit code 1 were
+asked for, files that had been there had to stay as they were, and no file could be half written.
+"""
+
+
+def _inputs(found: dict[str, dict[str, Any]]) -> str:
+    functions, commands = found.get("bad input", {}), found.get("commands", {})
+    lines = []
+    if "inputs" in functions:
+        lines.append(
+            f"- {functions['functions']} public functions and classes, {functions['arguments']} arguments: "
+            f"**{functions['inputs']:,} bad or extreme values** one at a time, and **{functions['mixtures']:,}** "
+            "calls with two at once. Wrong values must give a `ValueError` that names the argument; extreme ones "
+            "a result without NaN, or an error that says why."
+        )
+    if "lines" in commands:
+        lines.append(
+            f"- **{commands['lines']} command lines** with wrong files, settings and options: one line on "
+            "standard error, exit code 1 or 2."
+        )
+    return "## Bad input\n\n" + "\n".join(lines) + "\n" if lines else ""
+
+
+def _files(found: dict[str, dict[str, Any]]) -> str:
+    seen = found.get("mutations", {})
+    if "files" not in seen:
+        return ""
+    rows = "\n".join(
+        f"| `.{name}` | {count['tried']:,} | {count['read']:,} | {count['refused']:,} | {count['slowest']:.2f} |"
+        for name, count in seen["files"].items()
+    )
+    return f"""## Files from outside
+
+Checkpoints, series and configurations are data, never code: nothing is unpickled. A seeded fuzzer mutates good
+files; reading one must work or give the one-line error of its format.
+
+| kind | mutated files tried | still readable | refused | slowest, s |
+|---|---|---|---|---|
+{rows}
+
+{seen["liars"]} files whose headers claim up to 10^12 elements, or that nest or repeat without end, were refused. All
+this took {seen["megabytes"]} MB of memory more than reading one good file of each kind (the limit was 1 GiB).
+"""
+
+
+def _numbers(found: dict[str, dict[str, Any]]) -> str:
+    seen = found.get("extremes", {})
+    if "cases" not in seen:
+        return ""
+    return f"""## Numbers at the edge
+
+{seen["cases"]:,} cases of training, teacher forcing, filter, smoother, observed information, fixed points, Lyapunov
+exponents and tuning: noise from 1e-4 to 10, M = 1, N = M, P = 0 and P = M, tau = 1 and beyond T, one particle, one
+path, models whose weights are 0 or 1000. {seen["refused"]} ended in an error that says why (exploding models,
+diverging training), all others in finite numbers, with covariances that are positive semi-definite up to rounding.
+{seen["long"]} computations over a million steps took {seen["long_seconds"]:g} s together.
+"""
+
+
+def _repeatability(found: dict[str, dict[str, Any]]) -> str:
+    seen = found.get("repeat", {}).get("differences")
+    if not seen:
+        return ""
+    names = list(seen)
+    parts = list(next(iter(seen.values())))
+    head = "| | " + " | ".join(names) + " |\n|---|" + "---|" * len(names)
+    rows = "\n".join(
+        f"| {part} | "
+        + " | ".join("the same bytes" if not seen[n][part] else f"{seen[n][part]:.0e}" for n in names)
+        + " |"
+        for part in parts
+    )
+    return f"""## The same seed, the same bytes
+
+On one machine, results depend on the seed and on nothing else: not on the number of threads, worker processes or
+Dask workers, nor on where a run was interrupted. Between machines, the matrix products of BLAS and the compiled
+kernels may add in another order. The largest relative difference from the first column, each part from equal input:
+
+{head}
+{rows}
+
+Training runs in single precision and amplifies rounding, as chaotic systems do: after 100,000 updates two machines
+have different weights of the same quality. For the same bits, keep the machine type, NumPy, SciPy and Numba the same.
+"""
+
+
+def _load(found: dict[str, dict[str, Any]]) -> str:
+    rows = []
+    for name in ("load local", "load dask"):
+        seen = found.get(name, {})
+        if "tasks" in seen:
+            rows.append(
+                f"| {seen['engine']} | {seen['tasks']:,} | {seen['kills']} | {seen['seconds']:g} | "
+                f"{seen['megabytes']} | {seen['growth']:+.1f} |"
+            )
+    if not rows:
+        return ""
+    table = "\n".join(rows)
+    return f"""## Load
+
+A sweep of small tasks over two workers, one of which is killed every few seconds: every result is there exactly once.
+
+| engine | tasks | workers killed | s | most memory of the coordinator, MB | its growth over the second half, MB |
+|---|---|---|---|---|---|
+{table}
+"""
+
+
+def _bounds(found: dict[str, dict[str, Any]]) -> str:
+    seen = found.get("bounds", {})
+    if "tests" not in seen:
+        return ""
+    return f"""## Bounds
+
+The tests of all rooms with compiled kernels, compiled anew with `NUMBA_BOUNDSCHECK=1`: {seen["tests"]} passed; no
+access was out of bounds.
+"""
+
+
+def _faults_found(found: dict[str, dict[str, Any]]) -> str:
+    lines = [f"- {name}: {fault}" for name, seen in found.items() for fault in seen["faults"]]
+    return "## Faults\n\n" + "\n".join(lines) + "\n" if lines else ""

@@ -1,0 +1,138 @@
+"""Abuse palrnn for up to twenty minutes, print what was counted, and write docs/reliability.md.
+
+python torture/run.py [--minutes 20] [--only NAME ...] [--seed 0] [--page docs/reliability.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from torture.page import reliability_page  # noqa: E402
+
+_ROOMS = ("data", "model", "invariants", "forcing", "inference", "geometry", "tuning")
+
+
+class Stage(NamedTuple):
+    """A part of the torture: the words after ``python``, its share of the time, changes of the environment."""
+
+    words: list[str]
+    share: float
+    environment: dict[str, str]
+
+
+def stages(folder: Path, seed: int, seconds: float) -> dict[str, Stage]:
+    """Return the stages, the longest first; ``seconds`` is the time for everything."""
+    kills = {"train": 0.12, "tune": 0.15, "geometry": 0.15, "report": 0.15, "reproduce": 0.27}
+    bounds = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(folder / "checked kernels")}
+    tests = ["-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--timeout", "900"]
+    planned = {
+        "bounds": Stage([*tests, *(f"tests/{room}" for room in _ROOMS)], 0.6, bounds),
+        "mutations": Stage(_module("mutations", folder / "files", "--seconds", 0.06 * seconds), 0.4, {}),
+        **{
+            f"kill {name}": Stage(
+                _module(
+                    "kills", name, folder / f"kills-{name}", "--seed", seed, "--seconds", share * seconds / 2
+                ),
+                share,
+                {},
+            )
+            for name, share in kills.items()
+        },
+        "faults": Stage(_module("faults", folder / "faults"), 0.3, {}),
+        "load local": Stage(_module("load", "local", folder / "local", "--seed", seed), 0.15, {}),
+        "load dask": Stage(_module("load", "dask", folder / "dask", "--seed", seed, "--every", 3), 0.2, {}),
+        "bad input": Stage(_module("bad_inputs", "--seed", seed, "--seconds", 0.08 * seconds), 0.15, {}),
+        "commands": Stage(_module("commands", folder / "commands"), 0.15, {}),
+        "extremes": Stage(_module("extremes"), 0.15, {}),
+        "repeat": Stage(_module("repeat", "--compare"), 0.2, {}),
+    }
+    return planned
+
+
+def _module(name: str, *words: Any) -> list[str]:
+    return ["-m", f"torture.{name}", *map(str, words)]
+
+
+def ran(name: str, stage: Stage, seconds: float) -> dict[str, Any]:
+    """Run one stage; whatever it is, the result has a list of faults."""
+    begun = time.monotonic()
+    environment = os.environ | {"OMP_NUM_THREADS": "1"} | stage.environment
+    try:
+        done = subprocess.run(
+            [sys.executable, *stage.words],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=max(60.0, stage.share * seconds),
+        )
+    except subprocess.TimeoutExpired:
+        return {"faults": [f"was not done after {stage.share * seconds:.0f} s"], "unfinished": True}
+    lines = done.stdout.strip().splitlines() or [""]
+    if name == "bounds":
+        seen: dict[str, Any] = {"summary": lines[-1], "tests": _passed(done.stdout)}
+        seen["faults"] = [] if done.returncode == 0 else lines[-12:]
+    elif done.returncode != 0:
+        seen = {"faults": [f"left with {done.returncode}: {done.stderr[-800:]}"]}
+    else:
+        seen = json.loads(lines[-1])
+    return seen | {"wall": round(time.monotonic() - begun, 1)}
+
+
+def _passed(text: str) -> int:
+    """Return how many tests passed, counted by their dots."""
+    rows = [line.split("[")[0].strip() for line in text.splitlines() if line.rstrip().endswith("%]")]
+    return sum(row.count(".") for row in rows)
+
+
+def main() -> None:
+    """Run all stages, two at a time."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="*", help="some of the stages, by name")
+    parser.add_argument("--page", type=Path, help="where to write; docs/reliability.md if all stages are run")
+    given = parser.parse_args()
+    seconds, begun = 60.0 * given.minutes, time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="palrnn-torture-") as place:
+        planned = stages(Path(place), given.seed, seconds)
+        if given.only:
+            planned = {name: stage for name, stage in planned.items() if name in given.only}
+
+        def work(item: tuple[str, Stage]) -> tuple[str, dict[str, Any]]:
+            name, stage = item
+            # no stage may end after the whole is due
+            left = max(60.0, seconds - (time.monotonic() - begun))
+            seen = ran(name, stage._replace(share=min(stage.share, left / seconds)), seconds)
+            shown = {key: value for key, value in seen.items() if key != "differences"}
+            print(f"{name}: {json.dumps(shown)}", flush=True)
+            return name, seen
+
+        with ThreadPoolExecutor(2) as pool:
+            found = dict(pool.map(work, planned.items()))
+    found["minutes"] = {"faults": [], "minutes": round((time.monotonic() - begun) / 60, 1)}
+    page = given.page or (None if given.only else ROOT / "docs" / "reliability.md")
+    if page is not None:
+        page.write_text(reliability_page(found), encoding="utf-8")
+    faults = [f"{name}: {fault}" for name, seen in found.items() for fault in seen["faults"]]
+    print("\n".join(faults) if faults else "no faults")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
