@@ -24,8 +24,8 @@ def _opening(found: dict[str, dict[str, Any]], faults: int) -> str:
     verdict = "Nothing broke." if not faults else f"{faults} faults, listed at the end."
     return f"""# Reliability
 
-What happens to palrnn when things go wrong, measured by one command, `make torture` (here: {minutes:g} minutes on
-{platform.system()} with Python {platform.python_version()}, two stages at a time). It writes this page. {verdict}
+What happens to palrnn when things go wrong, measured by one command, `make torture`, which writes this page
+(here: {minutes:g} minutes on {platform.system()}, Python {platform.python_version()}). {verdict}
 Short versions of everything run in `make test`; how it works is in `torture/README.md`.
 """
 
@@ -44,9 +44,9 @@ def _kills(found: dict[str, dict[str, Any]]) -> str:
     table = "\n".join(rows)
     return f"""## kill -9
 
-Each command that writes is killed at random moments, continued, killed again, and at last left to finish. After
-every kill all files with a proper name must be whole, and no finished unit may be lost. At the end the folder must
-hold the bytes of a run that was never disturbed (apart from times and names of machines).
+Each command that writes is killed at random moments, continued, killed again, and at last left to finish.
+After every kill all files with a proper name must be whole, and no finished unit may be lost. At the end the
+folder must hold the bytes of a run that was never disturbed (apart from times and names of machines).
 
 | command | kills survived | runs compared byte by byte | temporary files left behind | faults |
 |---|---|---|---|---|
@@ -63,8 +63,8 @@ def _faults(found: dict[str, dict[str, Any]]) -> str:
     kinds = "; ".join(seen["kinds"])
     return f"""## Disks
 
-{seen["tries"]} tries, five commands on each of: {kinds}. Each time one line of explanation and exit code 1 were
-asked for, files that had been there had to stay as they were, and no file could be half written.
+{seen["tries"]} tries, five commands on each of: {kinds}. Each time one line of explanation and exit code 1
+were asked for, files that had been there had to stay as they were, and no file could be half written.
 """
 
 
@@ -74,9 +74,9 @@ def _inputs(found: dict[str, dict[str, Any]]) -> str:
     if "inputs" in functions:
         lines.append(
             f"- {functions['functions']} public functions and classes, {functions['arguments']} arguments: "
-            f"**{functions['inputs']:,} bad or extreme values** one at a time, and **{functions['mixtures']:,}** "
-            "calls with two at once. Wrong values must give a `ValueError` that names the argument; extreme ones "
-            "a result without NaN, or an error that says why."
+            f"**{functions['inputs']:,} bad or extreme values** one at a time, and "
+            f"**{functions['mixtures']:,}** calls with two at once. Wrong values must give a `ValueError` "
+            "that names the argument; extreme ones a result without NaN, or an error that says why."
         )
     if "lines" in commands:
         lines.append(
@@ -91,20 +91,21 @@ def _files(found: dict[str, dict[str, Any]]) -> str:
     if "files" not in seen:
         return ""
     rows = "\n".join(
-        f"| `.{name}` | {count['tried']:,} | {count['read']:,} | {count['refused']:,} | {count['slowest']:.2f} |"
-        for name, count in seen["files"].items()
+        f"| `.{name}` | {n['tried']:,} | {n['read']:,} | {n['refused']:,} | {n['slowest']:.2f} |"
+        for name, n in seen["files"].items()
     )
     return f"""## Files from outside
 
-Checkpoints, series and configurations are data, never code: nothing is unpickled. A seeded fuzzer mutates good
-files; reading one must work or give the one-line error of its format.
+Checkpoints, series and configurations are data, never code: nothing is unpickled. A seeded fuzzer mutates
+good files; reading one must work or give the one-line error of its format.
 
 | kind | mutated files tried | still readable | refused | slowest, s |
 |---|---|---|---|---|
 {rows}
 
-{seen["liars"]} files whose headers claim up to 10^12 elements, or that nest or repeat without end, were refused. All
-this took {seen["megabytes"]} MB of memory more than reading one good file of each kind (the limit was 1 GiB).
+{seen["liars"]} files whose headers claim 10^12 elements and more, or that nest or repeat without end, were
+refused. All this took {seen["megabytes"]} MB of memory more than reading one good file of each kind (the
+limit was 1 GiB).
 """
 
 
@@ -114,10 +115,11 @@ def _numbers(found: dict[str, dict[str, Any]]) -> str:
         return ""
     return f"""## Numbers at the edge
 
-{seen["cases"]:,} cases of training, teacher forcing, filter, smoother, observed information, fixed points, Lyapunov
-exponents and tuning: noise from 1e-4 to 10, M = 1, N = M, P = 0 and P = M, tau = 1 and beyond T, one particle, one
-path, models whose weights are 0 or 1000. {seen["refused"]} ended in an error that says why (exploding models,
-diverging training), all others in finite numbers, with covariances that are positive semi-definite up to rounding.
+{seen["cases"]:,} cases of training, teacher forcing, filter, smoother, observed information, fixed points,
+Lyapunov exponents and tuning: noise from 1e-4 to 10, M = 1, N = M, P = 0 and P = M, tau = 1 and beyond T, one
+particle, one path, models whose weights are 0 or 1000. {seen["refused"]} ended in an error that says why
+(exploding models, diverging training). In the others results were finite and covariances positive
+semi-definite up to rounding; only the loss of a free run that explodes may be infinite.
 {seen["long"]} computations over a million steps took {seen["long_seconds"]:g} s together.
 """
 
@@ -137,15 +139,17 @@ def _repeatability(found: dict[str, dict[str, Any]]) -> str:
     )
     return f"""## The same seed, the same bytes
 
-On one machine, results depend on the seed and on nothing else: not on the number of threads, worker processes or
-Dask workers, nor on where a run was interrupted. Between machines, the matrix products of BLAS and the compiled
-kernels may add in another order. The largest relative difference from the first column, each part from equal input:
+On one machine, results depend on the seed and on nothing else: not on the number of threads, worker processes
+or Dask workers, nor on where a run was interrupted. Between machines, the matrix products of BLAS and the
+compiled kernels may add in another order. The largest relative difference from the first column, each part
+from equal input:
 
 {head}
 {rows}
 
-Training runs in single precision and amplifies rounding, as chaotic systems do: after 100,000 updates two machines
-have different weights of the same quality. For the same bits, keep the machine type, NumPy, SciPy and Numba the same.
+Training runs in single precision, and its 200 updates here already amplify rounding: after the paper's
+100,000, expect two kinds of machine to give different weights. For the same bits, keep the kind of processor
+and the versions of NumPy, SciPy and Numba.
 """
 
 
@@ -163,9 +167,10 @@ def _load(found: dict[str, dict[str, Any]]) -> str:
     table = "\n".join(rows)
     return f"""## Load
 
-A sweep of small tasks over two workers, one of which is killed every few seconds: every result is there exactly once.
+A sweep of small tasks over two workers, one of which is killed every few seconds: every result is there
+exactly once. Memory is that of the coordinator; growth compares the last quarter of the run with the second.
 
-| engine | tasks | workers killed | s | most memory of the coordinator, MB | its growth over the second half, MB |
+| engine | tasks with a result | workers killed | s | most memory, MB | growth, MB |
 |---|---|---|---|---|---|
 {table}
 """
@@ -177,8 +182,8 @@ def _bounds(found: dict[str, dict[str, Any]]) -> str:
         return ""
     return f"""## Bounds
 
-The tests of all rooms with compiled kernels, compiled anew with `NUMBA_BOUNDSCHECK=1`: {seen["tests"]} passed; no
-access was out of bounds.
+The tests of all rooms with compiled kernels, compiled anew with `NUMBA_BOUNDSCHECK=1`:
+{seen["tests"]} passed.
 """
 
 

@@ -25,7 +25,7 @@ _ROOMS = ("data", "model", "invariants", "forcing", "inference", "geometry", "tu
 
 
 class Stage(NamedTuple):
-    """A part of the torture: the words after ``python``, its share of the time, changes of the environment."""
+    """A part of the torture: the words after ``python``, its share of the time, more environment."""
 
     words: list[str]
     share: float

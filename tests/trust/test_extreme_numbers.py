@@ -1,4 +1,4 @@
-"""Noise from 1e-4 to 10, exploding models, M = 1, N = M, P = 0, P = M, tau beyond T, one particle, one path."""
+"""Noise from 1e-4 to 10, exploding models, M = 1, N = M, P = 0 or M, tau beyond T, one particle, one path."""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest_paths import ROOT
+
+from torture.run import ROOT
 
 
 # `reproduce` is killed in tests/experiments, and fifty times, like the others, in torture/

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from conftest_paths import ROOT
+from torture.run import ROOT
 
 
 def test_a_sweep_over_dying_workers_gives_every_result_once(tmp_path):

@@ -9,9 +9,9 @@ import sys
 
 import numpy as np
 import pytest
-from conftest_paths import ROOT
 
 import palrnn
+from torture.run import ROOT
 
 
 @pytest.fixture(scope="module")
