@@ -53,7 +53,7 @@ def tune_command(
     target: Annotated[str | None, _option("The filter's target, paper or exact (paper).", _TUNING)] = None,
     beta: Annotated[
         list[float] | None,
-        _option("Weight of the teacher-forcing loss (200); several for a comparison.", _TUNING),
+        _option("Weight of the teacher-forcing loss (100); several for a comparison.", _TUNING),
     ] = None,
     tau: Annotated[int | None, _option("Steps between its forcings (16).", _TUNING)] = None,
     evaluate_every: Annotated[

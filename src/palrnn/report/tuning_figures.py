@@ -13,7 +13,8 @@ from palrnn.engine.checks import Floats
 from palrnn.report.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, styled
 from palrnn.tuning import Comparison, TuningHistory
 
-_MOST_POINTS = 9000
+_BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
+_MOST_POINTS, _DOT = 9000, 0.02
 
 
 def before_after_figure(
@@ -65,7 +66,7 @@ def tradeoff_figure(comparison: Comparison) -> Figure:
                 axes.plot(*place, "o", color=BLACK, markersize=9, markerfacecolor="none")
             axes.errorbar(*place, row["heldout_stderr"], fmt="o", color=colour, markersize=4)
             words = f"β = {comparison.results[name].config.beta:g}" if name in curve else name
-            axes.annotate(words, place, xytext=(6, 3), textcoords="offset points", fontsize=7)
+            axes.annotate(words, place, xytext=(6, 3), textcoords="offset points", fontsize=7, bbox=_BEHIND)
         title = "Evidence against dynamics" + (" (circled: chosen)" if comparison.chosen else "")
         axes.set(title=title, xlabel="D_stsp of the hard-gated rollout, nats")
         axes.set_ylabel("held-out evidence\nper step and dimension")
@@ -86,7 +87,11 @@ def _attractors(panel: SubFigure, trajectories: Mapping[str, Floats]) -> None:
     colours = (BLACK, BLUE, VERMILION, PURPLE, ORANGE)
     box = _plane(next(iter(trajectories.values())))
     for place, (title, x), colour in zip(axes, trajectories.items(), colours, strict=False):
-        place.plot(*_plane(x), color=colour, linewidth=0.35)
+        plane = _plane(x)
+        place.plot(*plane, color=colour, linewidth=0.35)
+        if all(np.ptp(now) < _DOT * np.ptp(true) for now, true in zip(plane, box, strict=True)):
+            # a fixed point would be too small to see
+            place.plot(plane[0][-1:], plane[1][-1:], "o", color=colour, markersize=4)
         place.set(title=title, xticks=[], yticks=[])
     for setter, values in zip((axes[0].set_xlim, axes[0].set_ylim), box, strict=True):
         margin = 0.08 * np.ptp(values)

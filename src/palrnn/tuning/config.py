@@ -46,7 +46,7 @@ class SAEMConfig(Config):
     step_exponent: Annotated[float, Field(gt=0.5, le=1)] = 0.7
     learn_gate_std: bool = False
     diagonal_noise: bool = False
-    beta: Annotated[float, Field(ge=0)] = 200.0
+    beta: Annotated[float, Field(ge=0)] = 100.0
     tau: Count = 16
     anchor_length: Annotated[int, Field(ge=2)] = 200
     anchor_steps: Count = 50
