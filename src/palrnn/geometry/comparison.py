@@ -169,7 +169,7 @@ def subspace_overlap(one: ArrayLike, other: ArrayLike) -> float:
     For leading eigenvectors of operators that are too large for `mismatch`.
     """
     U, V = as_floats(one, "one"), as_floats(other, "other")
-    if U.ndim != 2 or U.shape != V.shape:
+    if U.ndim != 2 or U.shape != V.shape or not U.size:
         raise ValueError(f"one and other must both be (p, k), got {U.shape} and {V.shape}")
     if max(np.abs(U).max(initial=0.0), np.abs(V).max(initial=0.0)) > 1.0 + 1e-6:
         raise ValueError("one and other must be orthonormal, an entry is greater than 1")
