@@ -50,11 +50,7 @@ def _file_limit(name: str, folder: Path) -> list[str]:
     command.prepare(folder)
     before = _whole_files(folder)
 
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
-
-    return _judged(command.words(folder), folder, before, limit)
+    return _judged(command.words(folder), folder, before, start=[sys.executable, "-c", _LIMITED])
 
 
 def _full_disk(name: str, folder: Path) -> list[str] | None:
@@ -126,11 +122,10 @@ def _vanished(name: str, folder: Path) -> list[str]:
 
 
 def _judged(
-    words: list[str], folder: Path, before: dict[str, bytes], limit: Callable[[], None] | None
+    words: list[str], folder: Path, before: dict[str, bytes], start: Sequence[str] = ()
 ) -> list[str]:
-    done = subprocess.run(
-        [*PALRNN, *words], capture_output=True, text=True, check=False, preexec_fn=limit, timeout=120
-    )
+    command = [*start, *PALRNN, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     found = _one_line(done.returncode, done.stderr)
     after = _whole_files(folder)
     found += [f"{name} was harmed" for name, data in before.items() if after.get(name) != data]

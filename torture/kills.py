@@ -75,7 +75,7 @@ paths = 2
 heldout_windows = 4
 """
 #: Names of figures that differ between two runs of the same work: times, and who did it.
-_TIMES = ("seconds", "machine", "host", "started", "heartbeat", "pid")
+_TIMES = ("seconds", "machine", "host", "started", "heartbeat", "pid", "computation")
 #: Files about the run rather than its results.
 _ABOUT = ("timings.jsonl", "sessions.jsonl", "run.json", "computation.csv", "records.zip", ".lock")
 

@@ -34,7 +34,7 @@ class Stage(NamedTuple):
 
 def stages(folder: Path, seed: int, seconds: float) -> dict[str, Stage]:
     """Return the stages, the longest first; ``seconds`` is the time for everything."""
-    kills = {"train": 0.12, "tune": 0.15, "geometry": 0.15, "report": 0.15, "reproduce": 0.27}
+    kills = {"reproduce": 0.35, "tune": 0.2, "geometry": 0.2, "train": 0.15, "report": 0.15}
     bounds = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(folder / "checked kernels")}
     tests = ["-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--timeout", "900"]
     planned = {
@@ -43,7 +43,13 @@ def stages(folder: Path, seed: int, seconds: float) -> dict[str, Stage]:
         **{
             f"kill {name}": Stage(
                 _module(
-                    "kills", name, folder / f"kills-{name}", "--seed", seed, "--seconds", share * seconds / 2
+                    "kills",
+                    name,
+                    folder / f"kills-{name}",
+                    "--seed",
+                    seed,
+                    "--seconds",
+                    0.75 * share * seconds,
                 ),
                 share,
                 {},
