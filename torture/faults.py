@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from torture.kills import COMMANDS, half_written
 
 PALRNN = [sys.executable, "-m", "palrnn.cli.main"]
+# run with the words of another program, which it becomes once the limit is set
+_LIMITED = """import os, resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+os.execv(sys.argv[1], sys.argv[1:])"""
 
 
 def tried(folder: Path, commands: tuple[str, ...] = tuple(COMMANDS)) -> dict[str, Any]:
@@ -45,7 +48,7 @@ def tried(folder: Path, commands: tuple[str, ...] = tuple(COMMANDS)) -> dict[str
 
 
 def _file_limit(name: str, folder: Path) -> list[str]:
-    """No file may grow beyond 2 KB, so that every result is cut off while it is written."""
+    """No file may grow beyond 600 bytes, so that every result is cut off while it is written."""
     command = COMMANDS[name]
     command.prepare(folder)
     before = _whole_files(folder)
@@ -75,7 +78,7 @@ def _mounted(name: str, folder: Path, options: str, *, fill: bool) -> list[str] 
             (disk / "ballast").write_bytes(b"x" * 60_000)
         words = _moved(command.words(folder), folder, disk)
         before = _whole_files(disk)
-        return _judged(words, disk, before, None)
+        return _judged(words, disk, before)
     finally:
         subprocess.run(["umount", "-l", str(disk)], capture_output=True, check=False)
 
@@ -94,7 +97,7 @@ def _below_a_file(name: str, folder: Path) -> list[str]:
     words = command.words(folder)
     at = words.index("-o") + 1
     words[at] = str(folder / "file" / "below")
-    return _judged(words, folder, _whole_files(folder), None)
+    return _judged(words, folder, _whole_files(folder))
 
 
 def _vanished(name: str, folder: Path) -> list[str]:
@@ -121,9 +124,7 @@ def _vanished(name: str, folder: Path) -> list[str]:
     return _one_line(process.returncode, text, may_succeed=True)
 
 
-def _judged(
-    words: list[str], folder: Path, before: dict[str, bytes], start: Sequence[str] = ()
-) -> list[str]:
+def _judged(words: list[str], folder: Path, before: dict[str, bytes], start: Sequence[str] = ()) -> list[str]:
     command = [*start, *PALRNN, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     found = _one_line(done.returncode, done.stderr)

@@ -86,18 +86,25 @@ def pin_blas() -> None:
 
 
 def on_compile(say: Callable[[], None]) -> None:
-    """Call ``say`` once, as soon as some kernel has to be compiled; never, if all are cached."""
-    event.register("numba:compile", _Once(say))
+    """Call ``say`` once, as soon as some kernel has to be compiled; never, if all are cached.
+
+    The latest call counts: whoever spoke up before is forgotten.
+    """
+    _listener.say = say
 
 
 class _Once(event.Listener):
-    def __init__(self, say: Callable[[], None]) -> None:
-        self._say: Callable[[], None] | None = say
+    def __init__(self) -> None:
+        self.say: Callable[[], None] | None = None
 
     def on_start(self, event: Any) -> None:
-        say, self._say = self._say, None
+        say, self.say = self.say, None
         if say is not None:
             say()
 
     def on_end(self, event: Any) -> None:
         pass
+
+
+_listener = _Once()
+event.register("numba:compile", _listener)
