@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+from palrnn.cli.settings import ConfigFile, write_settings
 
 if TYPE_CHECKING:
     from palrnn.data.systems import System
@@ -20,6 +21,7 @@ _SYSTEMS = ("lorenz63", "rossler", "lorenz96")
 
 @app.command("evaluate", epilog="Example: palrnn evaluate model.safetensors --reference held-out.csv --json")
 def evaluate_command(
+    context: typer.Context,
     checkpoint: Annotated[Path, typer.Argument(help="A checkpoint, or a run folder that holds one.")],
     reference: Annotated[
         Path | None, typer.Option(help="A true series in raw units (.csv .npy .npz .parquet).")
@@ -44,6 +46,7 @@ def evaluate_command(
     ] = "paper",
     figures: Annotated[Path | None, typer.Option(help="A folder to draw the figures into.")] = None,
     seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+    config: ConfigFile = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -78,6 +81,7 @@ def evaluate_command(
 
         for drawn in save_invariant_figures(card, figures, dt=time_step):
             voice.say(f"wrote {drawn}")
+        write_settings(context, figures / "evaluate.toml")
     values = {
         "checkpoint": str(file),
         "reference": name,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+from palrnn.cli.settings import ConfigFile, write_settings
 
 if TYPE_CHECKING:
     from palrnn.engine.checks import Floats
@@ -27,6 +28,7 @@ def _option(words: str, panel: str) -> Any:
     "filter", epilog="Example: palrnn filter run/ held-out.csv --length 1000 --particles 256 -o filter/"
 )
 def filter_command(
+    context: typer.Context,
     checkpoint: Annotated[Path, typer.Argument(help="A checkpoint, or a run folder that holds one.")],
     series: Annotated[Path, typer.Argument(help="A series in raw units; empty cells were not observed.")],
     output: Annotated[
@@ -46,12 +48,14 @@ def filter_command(
     ] = "multinomial",
     ess_threshold: Annotated[float, _option("Resample when ESS / particles is below.", _FILTER)] = 0.5,
     seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+    config: ConfigFile = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
     """Infer the gates of a model on a series, with a Rao-Blackwellised particle filter.
 
-    The folder receives filter.csv, one line for each row that was scored, and diagnostics.png.
+    The folder receives filter.csv, one line for each row that was scored, diagnostics.png and
+    the settings, filter.toml.
     """
     from palrnn.data import load_series
     from palrnn.engine.files import write_text
@@ -81,6 +85,7 @@ def filter_command(
     output.mkdir(parents=True, exist_ok=True)
     write_text(output / "filter.csv", _table(filtered, start))
     save_figure(diagnostics_figure(filtered, start=start), output / "diagnostics.png")
+    write_settings(context, output / "filter.toml")
     summary = _summary(filtered, model)
     voice.result({"output": str(output), **summary}, _words(filtered, summary, output))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+from palrnn.cli.settings import ConfigFile, write_settings
 
 if TYPE_CHECKING:
     from palrnn.engine.checks import Floats
@@ -27,6 +28,7 @@ def _option(words: str, panel: str) -> Any:
 
 @app.command("geometry", epilog=_EXAMPLE)
 def geometry_command(
+    context: typer.Context,
     checkpoint: Annotated[Path, typer.Argument(help="A checkpoint, or a run folder that holds one.")],
     series: Annotated[Path, typer.Argument(help="A series in raw units (.csv .npy .npz .parquet).")],
     output: Annotated[
@@ -52,12 +54,14 @@ def geometry_command(
     draws: Annotated[int, _option("Models drawn from each Laplace posterior; 0 for none.", _USE)] = 32,
     prior_std: Annotated[float, _option("Deviation of the Gaussian prior around the model.", _USE)] = 0.01,
     seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+    config: ConfigFile = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
     """Compare the curvature of teacher forcing with that of the marginal likelihood, at the same model.
 
-    The folder receives matrices.safetensors, summary.json, geometry.png and error_bars.png.
+    The folder receives matrices.safetensors, summary.json, geometry.png, error_bars.png and the
+    settings, geometry.toml.
     """
     from palrnn.data import load_series
     from palrnn.engine.files import write_json
@@ -103,6 +107,7 @@ def geometry_command(
     output.mkdir(parents=True, exist_ok=True)
     _write(found, bars, output)
     write_json(output / "summary.json", values)
+    write_settings(context, output / "geometry.toml")
     voice.result({"output": str(output), **values}, _words(found, bars, prior_std, notes, output))
 
 

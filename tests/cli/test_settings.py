@@ -1,0 +1,70 @@
+"""Commands without settings classes of their own read their options from TOML, and write what they used."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import numpy as np
+import pytest
+
+from palrnn import initial_alrnn, lorenz63, save_checkpoint
+from palrnn.cli.main import main
+from palrnn.data import Standardizer
+
+
+def call(capsys, *words):
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return int(left.value.code or 0), out, err
+
+
+@pytest.fixture
+def files(tmp_path):
+    x = lorenz63(120, seed=1)
+    np.save(tmp_path / "x.npy", x)
+    model = tmp_path / "model.safetensors"
+    save_checkpoint(model, initial_alrnn(4, 3, 2, seed=0), standardizer=Standardizer.fit(x), dt=0.01)
+    return model, tmp_path / "x.npy", tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("filter", ("--length", 40, "--particles", 16, "--gate-std", 0.3, "--seed", 5)),
+        ("geometry", ("--steps", 40, "--particles", 16, "--states-per-path", 4, "--draws", 0, "--seed", 5)),
+    ],
+)
+def test_running_from_the_written_settings_gives_the_same_bytes(files, capsys, command, options):
+    model, series, folder = files
+    code, _, err = call(capsys, command, model, series, *options, "-o", folder / "one", "-q")
+    assert code == 0, err
+    settings = folder / "one" / f"{command}.toml"
+    code, _, err = call(capsys, command, "--config", settings, "-o", folder / "two", "-q")
+    assert code == 0, err
+    names = {file.name for file in (folder / "one").iterdir()}
+    assert names == {file.name for file in (folder / "two").iterdir()}
+    assert len(names) > 2
+    for name in names:
+        assert (folder / "one" / name).read_bytes() == (folder / "two" / name).read_bytes(), name
+
+
+def test_the_command_line_wins_over_the_file(files, capsys):
+    model, series, folder = files
+    (folder / "settings.toml").write_text("particles = 16\nlength = 30\n")
+    words = ("filter", model, series, "--config", folder / "settings.toml", "-o", folder / "out", "--json")
+    code, out, err = call(capsys, *words, "--particles", 8)
+    assert code == 0, err
+    assert (json.loads(out)["particles"], json.loads(out)["steps"]) == (8, 30)
+    assert tomllib.loads((folder / "out" / "filter.toml").read_text())["particles"] == 8
+
+
+@pytest.mark.parametrize("text", ["particels = 16", "json = true", "particles = ["])
+def test_a_file_with_unknown_settings_or_no_toml_is_refused_in_one_line(files, capsys, text):
+    model, series, folder = files
+    (folder / "settings.toml").write_text(text)
+    code, _, err = call(capsys, "filter", model, series, "--config", folder / "settings.toml")
+    assert code == 1
+    assert "settings.toml" in err
+    assert err.count("\n") == 1
