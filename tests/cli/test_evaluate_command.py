@@ -108,9 +108,8 @@ def test_figures_are_drawn_where_asked(tmp_path, tent_files, capsys):
     )
     assert code == 0
     names = {file.name for file in (tmp_path / "figures").iterdir()}
-    assert names == {
-        f"{name}.png" for name in ("lyapunov", "convergence", "attractor", "spectra", "transitions")
-    }
+    drawn = {f"{name}.png" for name in ("lyapunov", "convergence", "attractor", "spectra", "transitions")}
+    assert names == drawn | {"evaluate.toml"}  # and the settings that made them
     assert "wrote" in err
 
 
