@@ -141,9 +141,9 @@ def _repeatability(found: dict[str, dict[str, Any]]) -> str:
 
 On one machine, results depend on the seed and on nothing else: not on the number of threads, worker processes
 or Dask workers, nor on where a run was interrupted. Between machines, the matrix products of BLAS and the
-compiled kernels may add in another order; so may, on one machine, the first process that uses a kernel, the one
-that compiles it, compared with all later ones, which load it. The largest relative difference from the first
-column, each part from equal input:
+compiled kernels may add in another order; the first process that uses a kernel, the one that compiles it, is
+compared with later ones here, too. The largest relative difference from the first column, each part from
+equal input:
 
 {head}
 {rows}

@@ -100,8 +100,12 @@ def tried() -> dict[str, Any]:
                 "kernels for Haswell": {"NUMBA_CPU_NAME": "haswell", "NUMBA_CACHE_DIR": f"{kernels}/other"},
             }
         )
+    same = {"two threads": "the number of threads", "just compiled": "who compiled the kernels"}
     faults = [
-        f"{part} depends on the number of threads" for part, d in differences["two threads"].items() if d
+        f"{part} depends on {words}"
+        for name, words in same.items()
+        for part, difference in differences[name].items()
+        if difference
     ]
     return {"differences": differences, "faults": faults}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import njit
 
 from palrnn.engine.kernel import kernel
 from palrnn.inference.kalman_kernels import WORD, bit, condition, open_units, predict
@@ -75,7 +76,9 @@ def bit_entropy(probability):
     return total
 
 
-@kernel
+# part of its caller, never a function of its own: the process that compiles a kernel and those that load it
+# from the cache may otherwise run different copies of a callee, which add in a different order
+@njit(inline="always", error_model="numpy")
 def reweigh(log_weights, loglik, weights):
     """log w <- log w + loglik, normalised; return the log of the sum divided out, NaN if all are dead.
 
