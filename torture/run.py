@@ -1,6 +1,8 @@
 """Abuse palrnn for up to twenty minutes, print what was counted, and write docs/reliability.md.
 
-python torture/run.py [--minutes 20] [--only NAME ...] [--seed 0] [--page docs/reliability.md]
+`python torture/run.py [--minutes 20] [--only NAME ...] [--seed 0]`
+
+What each stage saw is kept in torture/last.json; with --only, the page shows the others' last figures.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from palrnn.engine.files import write_json, write_text  # noqa: E402
 from torture.page import reliability_page  # noqa: E402
 
 _ROOMS = ("data", "model", "invariants", "forcing", "inference", "geometry", "tuning")
@@ -39,7 +42,7 @@ def stages(folder: Path, seed: int, seconds: float) -> dict[str, Stage]:
     tests = ["-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--timeout", "900"]
     planned = {
         "bounds": Stage([*tests, *(f"tests/{room}" for room in _ROOMS)], 0.6, bounds),
-        "mutations": Stage(_module("mutations", folder / "files", "--seconds", 0.06 * seconds), 0.4, {}),
+        "mutations": Stage(_module("mutations", folder / "files", "--seconds", 0.08 * seconds), 0.5, {}),
         **{
             f"kill {name}": Stage(
                 _module(
@@ -112,7 +115,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="some of the stages, by name")
-    parser.add_argument("--page", type=Path, help="where to write; docs/reliability.md if all stages are run")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "reliability.md")
     given = parser.parse_args()
     seconds, begun = 60.0 * given.minutes, time.monotonic()
     with tempfile.TemporaryDirectory(prefix="palrnn-torture-") as place:
@@ -131,10 +134,13 @@ def main() -> None:
 
         with ThreadPoolExecutor(2) as pool:
             found = dict(pool.map(work, planned.items()))
-    found["minutes"] = {"faults": [], "minutes": round((time.monotonic() - begun) / 60, 1)}
-    page = given.page or (None if given.only else ROOT / "docs" / "reliability.md")
-    if page is not None:
-        page.write_text(reliability_page(found), encoding="utf-8")
+    last = ROOT / "torture" / "last.json"
+    if given.only and last.is_file():
+        found = json.loads(last.read_text(encoding="utf-8")) | found
+    else:
+        found["minutes"] = {"faults": [], "minutes": round((time.monotonic() - begun) / 60, 1)}
+    write_json(last, found)
+    write_text(given.page, reliability_page(found))
     faults = [f"{name}: {fault}" for name, seen in found.items() for fault in seen["faults"]]
     print("\n".join(faults) if faults else "no faults")
     sys.exit(1 if faults else 0)
