@@ -1,4 +1,4 @@
-"""Timing for benchmarks on a noisy machine: contenders take turns, the best of each counts, ratios are printed."""
+"""Timing for benchmarks on a noisy machine: contenders take turns, and the best time of each counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 
 def best_times(contenders: Mapping[str, Callable[[], object]], *, rounds: int = 7) -> dict[str, float]:
-    """Return each contender's best time in seconds over ``rounds`` interleaved calls, after one call to warm up."""
+    """Return each contender's best time in seconds over ``rounds`` interleaved calls, after a first one."""
     for call in contenders.values():
         call()
     best = dict.fromkeys(contenders, float("inf"))
