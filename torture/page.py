@@ -20,13 +20,12 @@ def reliability_page(found: dict[str, dict[str, Any]]) -> str:
 
 
 def _opening(found: dict[str, dict[str, Any]], faults: int) -> str:
-    minutes = found.get("minutes", {}).get("minutes", 0)
     verdict = "Nothing broke." if not faults else f"{faults} faults, listed at the end."
     return f"""# Reliability
 
 What happens to palrnn when things go wrong, measured by one command, `make torture`, which writes this page
-(here: {minutes:g} minutes on {platform.system()}, Python {platform.python_version()}). {verdict}
-Short versions of everything run in `make test`; how it works is in `torture/README.md`.
+(here: {platform.system()}, Python {platform.python_version()}; each figure is that of the stage's last run).
+{verdict} Short versions of everything run in `make test`; how it works is in `torture/README.md`.
 """
 
 
@@ -63,8 +62,10 @@ def _faults(found: dict[str, dict[str, Any]]) -> str:
     kinds = "; ".join(seen["kinds"])
     return f"""## Disks
 
-{seen["tries"]} tries, five commands on each of: {kinds}. Each time one line of explanation and exit code 1
-were asked for, files that had been there had to stay as they were, and no file could be half written.
+{seen["tries"]} tries, five commands on each of: {kinds}.
+
+Each time one line of explanation and exit code 1 were asked for, files that had been there had to stay as
+they were, and no file could be half written.
 """
 
 

@@ -137,8 +137,6 @@ def main() -> None:
     last = ROOT / "torture" / "last.json"
     if given.only and last.is_file():
         found = json.loads(last.read_text(encoding="utf-8")) | found
-    else:
-        found["minutes"] = {"faults": [], "minutes": round((time.monotonic() - begun) / 60, 1)}
     write_json(last, found)
     write_text(given.page, reliability_page(found))
     faults = [f"{name}: {fault}" for name, seen in found.items() for fault in seen["faults"]]
