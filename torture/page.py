@@ -151,8 +151,8 @@ difference of the first 200 numbers from the first column is shown, each part fr
 
 Rounding grows: in simulated chaos by a factor e per Lyapunov time, so that two kinds of processor should
 agree on about 4,000 steps of Lorenz-63 at 0.01 and no longer; in training, which runs in single precision,
-over its updates (200 here; after the paper's 100,000 expect different weights). For the same bits, keep the kind of
-processor and the versions of NumPy, SciPy and Numba.
+over its updates (200 here; after the paper's 100,000 expect different weights). For the same bits, keep the
+kind of processor and the versions of NumPy, SciPy and Numba.
 """
 
 
