@@ -175,6 +175,8 @@ def tried(count: int, seed: int, seconds: float) -> dict[str, Any]:
     return {
         "functions": len(table),
         "arguments": arguments,
+        "untried": sum(kind is None for row in table.values() for kind in row.kinds.values()),
+        "nan_allowed": sum(row.nan for row in table.values()),
         "inputs": len(single),
         "mixtures": len(mixed),
         "faults": faults,

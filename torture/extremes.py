@@ -77,16 +77,11 @@ def _deterministic(model: palrnn.ALRNN, x: np.ndarray, words: str) -> Iterator[C
         loss, gradient = palrnn.itf_gradient(model, x, tau)
         return [loss, gradient.theta]
 
+    # a map that loses a dimension has an exponent of minus infinity
     yield _case(f"{words}: lyapunov_spectrum", lyapunov, infinite=True)
     yield _case(f"{words}: fixed_points", lambda: palrnn.fixed_points(model).points)
     for tau in (1, 5, len(x), 10 * len(x)):
-        # a free run of an exploding model overflows, and its loss is infinite, which is the truth
-        yield _case(
-            f"{words}, tau {tau}: itf_gradient",
-            lambda tau=tau: loss_and_gradient(tau),
-            infinite=True,
-            nan=True,
-        )
+        yield _case(f"{words}, tau {tau}: itf_gradient", lambda tau=tau: loss_and_gradient(tau))
         yield _case(f"{words}, tau {tau}: itf_fisher", lambda tau=tau: palrnn.itf_fisher(model, x, tau, 0.1))
 
 
@@ -149,7 +144,7 @@ def _training(shape: tuple[int, int, int], x: np.ndarray) -> Iterator[Case]:
             yield _case(words, lambda config=config: palrnn.train(x, config, progress=quiet).model.theta)
 
 
-def _case(words: str, work: Any, *, infinite: bool = False, nan: bool = False) -> Case:
+def _case(words: str, work: Any, *, infinite: bool = False) -> Case:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -163,7 +158,7 @@ def _case(words: str, work: Any, *, infinite: bool = False, nan: bool = False) -
     except BaseException as error:
         return Case(words, f"{type(error).__name__}: {error}"[:300], True)
     parts = found if isinstance(found, list) else [found]
-    if not nan and any(np.isnan(part).any() for part in parts):
+    if any(np.isnan(part).any() for part in parts):
         return Case(words, "NaN in the result", False)
     if not infinite and any(np.isinf(part).any() for part in parts):
         return Case(words, "infinity in the result", False)
@@ -197,7 +192,7 @@ def million_steps() -> Iterator[Case]:
         "exponents of a million steps", lambda: palrnn.lyapunov_spectrum(drift, x[0], steps=steps).exponents
     )
     yield _case("teacher forcing on a million steps", lambda: palrnn.itf_gradient(drift, x, 16)[1].theta)
-    yield _case("ITF trace of a million steps", lambda: palrnn.itf_trace(drift, x[:100_000], 16, 0.1))
+    yield _case("ITF trace of a million steps", lambda: palrnn.itf_trace(drift, x, 16, 0.1))
     yield _case("filter a million steps", filtered)
     yield _case("D_stsp of a million steps", lambda: palrnn.dstsp(x[::-1], x).value)
 

@@ -77,7 +77,10 @@ def _inputs(found: dict[str, dict[str, Any]]) -> str:
             f"- {functions['functions']} public functions and classes, {functions['arguments']} arguments: "
             f"**{functions['inputs']:,} bad or extreme values** one at a time, and "
             f"**{functions['mixtures']:,}** calls with two at once. Wrong values must give a `ValueError` "
-            "that names the argument; extreme ones a result without NaN, or an error that says why."
+            "that names the argument; extreme ones a result without NaN, or an error that says why. "
+            f"Not looked at: NaN in the results of {functions['nan_allowed']} functions that document it "
+            f"(a run that diverged has no exponent), and {functions['untried']} arguments, which are flags, "
+            "callbacks, names and folders for the most part."
         )
     if "lines" in commands:
         lines.append(
@@ -119,8 +122,8 @@ def _numbers(found: dict[str, dict[str, Any]]) -> str:
 {seen["cases"]:,} cases of training, teacher forcing, filter, smoother, observed information, fixed points,
 Lyapunov exponents and tuning: noise from 1e-4 to 10, M = 1, N = M, P = 0 and P = M, tau = 1 and beyond T, one
 particle, one path, models whose weights are 0 or 1000. {seen["refused"]} ended in an error that says why
-(exploding models, diverging training). In the others results were finite and covariances positive
-semi-definite up to rounding; only the loss of a free run that explodes may be infinite.
+(exploding models, diverging training). In the others results were finite (but for exponents of minus
+infinity, where a map loses a dimension) and covariances positive semi-definite up to rounding.
 {seen["long"]} computations over a million steps took {seen["long_seconds"]:g} s together.
 """
 
