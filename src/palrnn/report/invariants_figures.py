@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -288,7 +289,7 @@ def _lag(series: Floats) -> int:
     x = series[:, 0] - series.mean()
     most = min(100, len(x) - 2)
     total = float(x @ x)
-    return next((lag for lag in range(1, most) if x[lag:] @ x[:-lag] < total / np.e), max(1, most))
+    return next((lag for lag in range(1, most) if x[lag:] @ x[:-lag] < total / math.e), max(1, most))
 
 
 def _delayed(series: Floats, lag: int) -> Floats:
