@@ -151,6 +151,16 @@ def test_a_lost_scheduler_ends_the_run_with_a_sentence_and_keeps_what_is_done(tm
     assert len(result_files(folder)) >= 3
 
 
+@pytest.mark.parametrize("asked", [lambda engine: engine.workers, lambda engine: engine.running()])
+def test_whichever_call_meets_the_lost_scheduler_says_so(cluster, asked) -> None:
+    engine = ClusterEngine(cluster.address, timeout=3.0)
+    cluster.processes[0].kill()
+    cluster.processes[0].wait()
+    with pytest.raises(OSError, match=r"lost the Dask scheduler at tcp.*run the same command again to go on"):
+        asked(engine)
+    engine.close()
+
+
 @pytest.mark.slow
 def test_the_studies_themselves_give_the_same_bytes_on_the_cluster(tmp_path, cluster, smoke) -> None:
     preset = preset_in(tmp_path / "cluster", "smoke")

@@ -6,9 +6,12 @@ given to another one by the Dask scheduler; a job that loses its workers too oft
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from palrnn.experiments.task import Job, Outcome, execute
@@ -38,7 +41,8 @@ class ClusterEngine:
     @property
     def workers(self) -> int:
         """The threads of all workers that are connected now."""
-        return sum(self._client.nthreads().values())
+        with self._reaching_scheduler():
+            return sum(self._client.nthreads().values())
 
     @property
     def slots(self) -> int:
@@ -48,7 +52,8 @@ class ClusterEngine:
     def submit(self, job: Job) -> None:
         """Hand a job to the scheduler."""
         # pure=False gives each submission its own key: nothing comes from the memory of an earlier run
-        future = self._client.submit(execute, job, pure=False)
+        with self._reaching_scheduler():
+            future = self._client.submit(execute, job, pure=False)
         self._futures[job.hash] = future
         future.add_done_callback(lambda _, hash=job.hash: self._ended.put(hash))
 
@@ -58,23 +63,21 @@ class ClusterEngine:
             hash = self._ended.get(timeout=timeout)
         except queue.Empty:
             if self._client.status not in ("running", "connecting"):
-                raise OSError(
-                    f"lost the Dask scheduler at {self._address}; run the same command again to go on"
-                ) from None
+                raise self._lost() from None
             return []
         future = self._futures.pop(hash)
-        if future.cancelled():
-            raise OSError(
-                f"the Dask scheduler at {self._address} dropped its jobs; run the same command again to go on"
-            )
         try:
             return [(hash, future.result())]
+        except (OSError, CancelledError, asyncio.CancelledError) as error:
+            # what a job raises arrives as an outcome, never here
+            raise self._lost(error) from None
         except Exception:  # too many workers lost, or the result could not travel
             return [(hash, Outcome(None, traceback.format_exc()))]
 
     def running(self) -> list[str]:
         """The hashes of the jobs that are on a worker."""
-        keys = {key for on_worker in self._client.processing().values() for key in on_worker}
+        with self._reaching_scheduler():
+            keys = {key for on_worker in self._client.processing().values() for key in on_worker}
         return [hash for hash, future in self._futures.items() if future.key in keys]
 
     def close(self) -> None:
@@ -82,3 +85,17 @@ class ClusterEngine:
         with suppress(Exception):  # the scheduler may be gone, which cancels as well
             self._client.cancel(list(self._futures.values()))
         self._client.close(timeout=5)
+
+    @contextmanager
+    def _reaching_scheduler(self) -> Iterator[None]:
+        """A call to the scheduler fails in many ways (reset, timed out, closed), and all mean the same."""
+        try:
+            yield
+        except Exception as error:
+            raise self._lost(error) from None
+
+    def _lost(self, error: BaseException | None = None) -> OSError:
+        reason = f" ({error})" if error and str(error) else ""
+        return OSError(
+            f"lost the Dask scheduler at {self._address}; run the same command again to go on{reason}"
+        )
