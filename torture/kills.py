@@ -115,7 +115,10 @@ def _prepare_model(folder: Path) -> None:
 def _prepare_studies(folder: Path) -> None:
     _prepare_series(folder)
     smoke = Path(palrnn.__file__).parent / "experiments" / "presets" / "smoke.toml"
-    text = smoke.read_text().replace("updates = 600", "updates = 100").replace("seeds = 2", "seeds = 1")
+    text = smoke.read_text()
+    # two models and seven geometries
+    for whole, part in (("updates = 600", "updates = 100"), ("[0.1, 0.5]", "[0.1]"), ("[8, 16]", "[16]")):
+        text = text.replace(whole, part)
     write_text(folder / "small.toml", text)
 
 
@@ -157,7 +160,7 @@ COMMANDS = {
         _files("model/findings/[!.]*"),
     ),
     "reproduce": Command(
-        _words("reproduce toy --scale DIR/small.toml --workers 1 -o DIR/out -q"),
+        _words("reproduce gap --scale DIR/small.toml --workers 2 -o DIR/out -q"),
         _prepare_studies,
         _files("out/tasks/*/[!.]*"),
     ),

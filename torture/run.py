@@ -37,7 +37,7 @@ class Stage(NamedTuple):
 
 def stages(folder: Path, seed: int, seconds: float) -> dict[str, Stage]:
     """Return the stages, the longest first; ``seconds`` is the time for everything."""
-    kills = {"reproduce": 0.35, "tune": 0.2, "geometry": 0.2, "train": 0.15, "report": 0.15}
+    kills = {"reproduce": 0.5, "tune": 0.2, "geometry": 0.2, "train": 0.15, "report": 0.15}
     bounds = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(folder / "checked kernels")}
     tests = ["-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--timeout", "900"]
     planned = {
@@ -60,8 +60,10 @@ def stages(folder: Path, seed: int, seconds: float) -> dict[str, Stage]:
             for name, share in kills.items()
         },
         "faults": Stage(_module("faults", folder / "faults"), 0.3, {}),
-        "load local": Stage(_module("load", "local", folder / "local", "--seed", seed), 0.15, {}),
-        "load dask": Stage(_module("load", "dask", folder / "dask", "--seed", seed, "--every", 3), 0.2, {}),
+        "load local": Stage(
+            _module("load", "local", folder / "local", "--seed", seed, "--every", 1), 0.15, {}
+        ),
+        "load dask": Stage(_module("load", "dask", folder / "dask", "--seed", seed, "--every", 2), 0.2, {}),
         "bad input": Stage(_module("bad_inputs", "--seed", seed, "--seconds", 0.08 * seconds), 0.15, {}),
         "commands": Stage(_module("commands", folder / "commands"), 0.15, {}),
         "extremes": Stage(_module("extremes"), 0.15, {}),

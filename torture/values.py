@@ -33,6 +33,7 @@ _SCALARS = _OBJECTS | {"nan": NAN, "infinity": INF, "-infinity": -INF, "list": [
 def size(least: int = 1, *, optional: bool = False, most: int | None = None) -> Kind:
     """A whole number of at least ``least``."""
     wrong = _SCALARS | {"fraction": 1.5, "true": True, "too small": least - 1, "very negative": -(10**30)}
+    wrong["absurd"] = 10**15
     if most is not None:
         wrong["too large"] = most + 1
     return Kind(wrong if optional else wrong | {"none": None}, {})
@@ -40,7 +41,7 @@ def size(least: int = 1, *, optional: bool = False, most: int | None = None) -> 
 
 def seed() -> Kind:
     """A seed: any whole number from 0."""
-    return Kind(size(0).wrong, {"huge": 10**30})
+    return Kind(size(0).without("absurd").wrong, {"huge": 10**30})
 
 
 def number(*, above: float | None = None, least: float | None = None, optional: bool = False) -> Kind:

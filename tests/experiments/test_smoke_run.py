@@ -120,12 +120,26 @@ def test_figures_and_summary_come_from_the_tables_alone(smoke: Path, tmp_path: P
     folder.mkdir()
     for name in (*TABLES, "computation.csv", "settings.toml"):
         shutil.copy(smoke / name, folder)
+    (folder / "notes.md").write_text("## Why\n\nBecause.\n")
     run_here("reproduce", "report", "-o", str(folder), "--page", str(tmp_path / "fidelity.md"))
     for name in ("summary.json", "fixed_q.csv", *(f"figures/{name}.svg" for name in FIGURES)):
         assert (folder / name).read_bytes() == (smoke / name).read_bytes()
     page = (tmp_path / "fidelity.md").read_text()
     assert "cannot be compared" in page
+    assert "\n\n## Why\n\nBecause.\n\n" in page
     assert "entropy against its bound" in page.lower()
+
+
+def test_a_study_of_which_little_is_done_has_a_summary_too(smoke: Path, tmp_path: Path) -> None:
+    shutil.copy(smoke / "settings.toml", tmp_path)
+    rows = (smoke / "gap.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "gap.csv").write_text("".join(rows[:3]))
+    run_here("reproduce", "report", "-o", str(tmp_path))
+    claims = json.loads((tmp_path / "summary.json").read_text())["claims"]
+    assert {claim["rule"] for claim in claims} == {"2 of 16 rows are there so far"}
+    table = pd.read_csv(tmp_path / "fixed_q.csv")
+    assert table["n"].tolist() == [2]
+    assert table["spearman"].isna().all()
 
 
 def test_the_published_files_make_a_fresh_folder_whole_again(smoke: Path, tmp_path: Path) -> None:

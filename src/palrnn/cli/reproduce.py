@@ -39,7 +39,10 @@ def reproduce_command(
     ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed tasks again.")] = False,
     page: Annotated[
-        Path | None, typer.Option(help="Also write the comparison with the paper as a Markdown page.")
+        Path | None,
+        typer.Option(
+            help="Also write the comparison with the paper as a Markdown page, with the folder's notes.md."
+        ),
     ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -90,7 +93,9 @@ def _reported(preset: Preset, output: Path, page: Path | None) -> dict[str, Any]
     summary = write_summary(output)
     draw_figures(output)
     if page is not None:
-        write_text(page, fidelity_page(summary, output.as_posix()))
+        notes = output / "notes.md"
+        words = notes.read_text(encoding="utf-8") if notes.is_file() else ""
+        write_text(page, fidelity_page(summary, output.as_posix(), words))
     return summary
 
 

@@ -24,7 +24,7 @@ from palrnn.data import (
     train_test_split,
 )
 from palrnn.engine.checks import Floats
-from palrnn.engine.config import Config, read_toml
+from palrnn.engine.config import Config, Count, Level, Positive, Seed, read_toml
 from palrnn.engine.progress import Progress
 from palrnn.engine.seeds import kernel_seed
 from palrnn.forcing import Evaluation, TrainConfig, TrainResult, free_running_evaluation, train
@@ -46,16 +46,16 @@ class DataSettings(Config):
     """Where the series comes from: a file, or a simulated system with its noises."""
 
     series: str
-    dt: Annotated[float | None, Field(gt=0)] = None
+    dt: Positive | None = None
     test_fraction: Annotated[float, Field(gt=0, le=0.9)] = 0.2
-    steps: Annotated[int, Field(ge=4)] = 100_000
-    process_std: Annotated[float, Field(ge=0)] = 0.0
-    observation_std: Annotated[float, Field(ge=0)] = 0.0
-    data_seed: Annotated[int, Field(ge=0)] = 0
+    steps: Annotated[Count, Field(ge=4)] = 100_000
+    process_std: Level = 0.0
+    observation_std: Level = 0.0
+    data_seed: Seed = 0
     columns: tuple[str, ...] | None = None
     trial: str = "trial"
-    lags: Annotated[int, Field(ge=1)] = 1
-    delay: Annotated[int | None, Field(ge=1)] = None
+    lags: Count = 1
+    delay: Count | None = None
 
 
 class RunSettings(Config):

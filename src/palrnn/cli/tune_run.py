@@ -11,12 +11,12 @@ from pydantic import Field
 
 from palrnn.data import Standardizer, load_series, lorenz63, train_test_split
 from palrnn.engine.checks import Floats
-from palrnn.engine.config import Config, read_toml
+from palrnn.engine.config import Config, Level, Positive, Seed, read_toml
 from palrnn.engine.seeds import kernel_seed
 from palrnn.model import PALRNN, Checkpoint, load_checkpoint
 from palrnn.tuning import SAEMConfig, lorenz63_sequences
 
-Deviation = Annotated[float | None, Field(gt=0)]
+Deviation = Positive | None
 #: The largest exponent of Lorenz-63, with which the paper compares.
 LORENZ63_EXPONENT = 0.9056
 
@@ -28,11 +28,11 @@ class SourceSettings(Config):
     series: str
     process_std: Deviation = None
     observation_std: Deviation = None
-    gate_std: Annotated[float | None, Field(ge=0)] = None
+    gate_std: Level | None = None
     standardize: Literal["checkpoint", "pooled"] = "checkpoint"
     test_fraction: Annotated[float, Field(gt=0, le=0.9)] = 0.2
-    data_seed: Annotated[int, Field(ge=0)] = 0
-    seed: Annotated[int, Field(ge=0)] = 0
+    data_seed: Seed = 0
+    seed: Seed = 0
 
 
 class TuneSettings(Config):

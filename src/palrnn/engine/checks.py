@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 
 #: Numbers beyond this have squares that overflow; so have the inverses of numbers below its inverse.
 HUGE = 1e150
+#: No size is larger: so many steps or particles fit into no memory, or take days.
+MOST = 10**9
 
 
 def as_floats(value: ArrayLike, name: str, *, allow_nan: bool = False) -> Floats:
@@ -98,13 +100,14 @@ def as_trials(
     ]
 
 
-def as_int(value: Any, name: str, *, least: int = 0, most: int | None = None) -> int:
-    """Return ``value`` as an int within ``[least, most]``."""
+def as_int(value: Any, name: str, *, least: int = 0, most: int | None = MOST) -> int:
+    """Return ``value`` as an int within ``[least, most]``; ``most`` is None for numbers that are no sizes."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise ValueError(f"{name} must be a whole number, got {value!r}")
     number = int(value)
     if number < least or (most is not None and number > most):
-        span = f">= {least}" if most is None else f"from {least} to {most}"
+        open_ended = most is None or (most == MOST and number < least)
+        span = f">= {least}" if open_ended else f"from {least} to {most}"
         raise ValueError(f"{name} must be {span}, got {number}")
     return number
 

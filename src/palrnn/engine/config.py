@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Annotated, Any, Self, get_args, get_origin
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from palrnn.engine.checks import MOST
 from palrnn.engine.files import write_text
+
+Whole = Annotated[int, Field(ge=0, le=MOST)]
+Count = Annotated[int, Field(ge=1, le=MOST)]
+Seed = Annotated[int, Field(ge=0)]
+Level = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
 
 
 class Config(BaseModel):
@@ -20,8 +27,8 @@ class Config(BaseModel):
 
     def __init__(self, **values: Any) -> None:
         for name, setting in type(self).model_fields.items():
-            kinds = get_args(setting.annotation) or (setting.annotation,)
-            if isinstance(values.get(name), bool) and {int, float} & {*kinds} and bool not in kinds:
+            kinds = _kinds(setting.annotation)
+            if isinstance(values.get(name), bool) and {int, float} & kinds and bool not in kinds:
                 raise ValueError(f"{name}: input should be a number, got {values[name]}")
         try:
             super().__init__(**values)
@@ -56,6 +63,12 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(f"{file}: no such file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{file}: not valid TOML: {error}") from None
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """The types that a setting may have: those of a union, each without its bounds."""
+    kinds = get_args(annotation) or (annotation,)
+    return {get_args(kind)[0] if get_origin(kind) is Annotated else kind for kind in kinds}
 
 
 def _sentence(problem: Any) -> str:

@@ -26,8 +26,8 @@ def kernel_seed(seed: int, *stream: int | str) -> int:
 
 def _sequence(seed: int, stream: tuple[int | str, ...]) -> np.random.SeedSequence:
     key = tuple(_number(part) for part in stream)
-    return np.random.SeedSequence(as_int(seed, "seed"), spawn_key=key)
+    return np.random.SeedSequence(as_int(seed, "seed", most=None), spawn_key=key)
 
 
 def _number(part: int | str) -> int:
-    return zlib.crc32(part.encode()) if isinstance(part, str) else as_int(part, "stream")
+    return zlib.crc32(part.encode()) if isinstance(part, str) else as_int(part, "stream", most=None)

@@ -15,8 +15,8 @@ Intervals are 95 % bootstrap percentiles. The rule that decided each verdict sta
 """
 
 
-def fidelity_page(summary: dict[str, Any], folder: str) -> str:
-    """Return the page of a summary whose tables are in ``folder``."""
+def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "") -> str:
+    """Return the page of a summary whose tables are in ``folder``; ``notes`` come before the tables."""
     verdicts = summary["verdicts"]
     words = {AGREES: "agree", DIFFERS: "differ", INCOMPARABLE: "cannot be compared"}
     counts = ", ".join(f"{verdicts[name]} {word}" for name, word in words.items())
@@ -25,6 +25,8 @@ def fidelity_page(summary: dict[str, Any], folder: str) -> str:
         lines.append(
             f"These are the settings of scale `{summary['scale']}`, so nothing here can be compared.\n"
         )
+    if notes:
+        lines.append(notes.strip() + "\n")
     where = None
     for claim in summary["claims"]:
         if claim["where"] != where:

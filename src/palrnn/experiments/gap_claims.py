@@ -42,8 +42,6 @@ def fixed_q_rows(gap: pd.DataFrame, resamples: int) -> list[dict[str, Any]]:
     overlap = overlap_column(gap)
     for (variant, process), part in gap.groupby(["variant", "process_std"], sort=False):
         kept = part.dropna(subset=["gap"])
-        if len(kept) < 3:
-            continue
         entropy, noise = kept["entropy_bits"], kept["observation_std"]
         found = association(entropy, kept["gap"], noise, resamples=resamples)
         shared = association(entropy, kept[overlap], noise, resamples=resamples)

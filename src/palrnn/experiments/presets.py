@@ -12,17 +12,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from palrnn.engine.config import Config
+from palrnn.engine.config import Config, Count, Level, Positive, Seed, Whole
 from palrnn.engine.files import write_bytes
 from palrnn.forcing.config import TrainConfig
 from palrnn.tuning.config import SAEMConfig
 
 SCALES = ("smoke", "quick", "paper")
 
-Count = Annotated[int, Field(ge=1)]
-Whole = Annotated[int, Field(ge=0)]
-Level = Annotated[float, Field(ge=0)]
-Positive = Annotated[float, Field(gt=0)]
 Levels = Annotated[tuple[Level, ...], Field(min_length=1)]
 Counts = Annotated[tuple[Count, ...], Field(min_length=1)]
 
@@ -34,7 +30,7 @@ class DataSettings(Config):
     test_steps: Count
     dt: Positive
     discard: Whole
-    seed: Whole
+    seed: Seed
 
 
 class InvariantSettings(Config):
@@ -60,11 +56,11 @@ class ToySettings(Config):
     a0: float
     a1: float
     sigma: Positive
-    steps: Annotated[int, Field(ge=2)]
+    steps: Annotated[Count, Field(ge=2)]
     seeds: Count
     gate_std_from: Positive
     gate_std_to: Positive
-    gate_stds: Annotated[int, Field(ge=2)]
+    gate_stds: Annotated[Count, Field(ge=2)]
 
 
 class GapVariant(Config):
@@ -72,11 +68,11 @@ class GapVariant(Config):
 
     name: str
     particles: Count
-    paths: Annotated[int, Field(ge=2)]
+    paths: Annotated[Count, Field(ge=2)]
     states_per_path: Count
     target: Literal["paper", "exact"]
     taus: Counts | None = None
-    seeds: tuple[Whole, ...] | None = None
+    seeds: tuple[Seed, ...] | None = None
 
 
 class GapSettings(Config):
@@ -90,7 +86,7 @@ class GapSettings(Config):
     observation_std: Levels
     tau: Counts
     seeds: Count
-    length: Annotated[int, Field(ge=2)]
+    length: Annotated[Count, Field(ge=2)]
     gate_std: Positive
     process_noise: Literal["nominal", "per_step"]
     ess_threshold: Annotated[float, Field(ge=0, le=1)]
@@ -112,7 +108,7 @@ class TuningDataSettings(Config):
     steps: Count
     discard: Whole
     observation_std: Level
-    seed: Whole
+    seed: Seed
     heldout_steps: Count
 
     @model_validator(mode="after")
@@ -128,7 +124,7 @@ class EvidenceSettings(Config):
     process_std: Levels
     observation_std: Levels
     tau: Count
-    seed: Whole
+    seed: Seed
     lengths: Counts
     configurations: tuple[Literal["baseline", "calib", "full"], ...]
     start_process_std: Positive
@@ -137,7 +133,7 @@ class EvidenceSettings(Config):
     heldout_windows: Count
     data: TuningDataSettings
     saem: SAEMConfig
-    saem_seed: Whole
+    saem_seed: Seed
 
     @model_validator(mode="after")
     def _room_for_the_windows(self) -> Self:

@@ -31,6 +31,9 @@ class Interval(NamedTuple):
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 
+UNKNOWN = Interval(math.nan, math.nan, math.nan)
+
+
 class Association(NamedTuple):
     """How two quantities go together: Spearman r with its interval and p, and partial r with its interval."""
 
@@ -61,7 +64,12 @@ def partial_spearman(a: ArrayLike, b: ArrayLike, control: ArrayLike) -> float:
 def association(
     a: ArrayLike, b: ArrayLike, control: ArrayLike, *, resamples: int = 2000, seed: int = 0
 ) -> Association:
-    """Return Spearman and partial r of ``a`` and ``b (n,)`` given ``control (n,)``, with intervals."""
+    """Return Spearman and partial r of ``a`` and ``b (n,)`` given ``control (n,)``, with intervals.
+
+    All are NaN for fewer than three pairs.
+    """
+    if np.size(a) < 3:
+        return Association(UNKNOWN, math.nan, UNKNOWN)
     a, b = _pair(a, b)
     third = as_shape(control, "control", a.shape)
     r, p = spearman(a, b)
@@ -81,9 +89,12 @@ def bootstrap(
 ) -> Interval:
     """Return ``statistic(values)`` with its bootstrap interval; rows ``(n, ...)`` are drawn with replacement.
 
-    With ``groups (n,)``, whole groups are drawn: rows of one model are not independent of each other.
+    With ``groups (n,)``, whole groups are drawn: rows of one model are not independent of each other. Without
+    rows all is NaN.
     """
     rows = np.asarray(values, dtype=np.float64)
+    if not len(rows):
+        return UNKNOWN
     members = _groups(len(rows), groups)
     drawn = []
     for draw in _resamples(len(members), resamples, seed):

@@ -6,10 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from palrnn.engine.config import Config
+from palrnn.engine.config import Config, Count, Level, Positive, Seed, Whole
 
-Count = Annotated[int, Field(ge=1)]
-Positive = Annotated[float, Field(gt=0)]
 Target = Literal["paper", "exact"]
 
 
@@ -18,42 +16,42 @@ class Noise(Config):
 
     process_std: Positive = 0.1
     observation_std: Positive = 0.1
-    gate_std: Annotated[float, Field(ge=0)] = 0.7
+    gate_std: Level = 0.7
 
 
 class JudgeSettings(Config):
     """Invariants: length of the free run, transient left out, pairs behind each floor, steps of forecast."""
 
-    steps: Annotated[int, Field(ge=100)] = 9000
-    discard: Annotated[int, Field(ge=0)] = 1000
+    steps: Annotated[Count, Field(ge=100)] = 9000
+    discard: Whole = 1000
     pairs: Count = 20
     ahead: Count = 20
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
 
 
 class FilterSettings(Config):
     """The particle filter on the start of the held-out part, and the gate paths drawn after it."""
 
-    steps: Annotated[int, Field(ge=2)] = 200
+    steps: Annotated[Count, Field(ge=2)] = 200
     particles: Count = 256
     paths: Count = 64
     target: Target = "paper"
     resampling: str = "multinomial"
-    ess_threshold: Annotated[float, Field(ge=0)] = 0.5
-    seed: Annotated[int, Field(ge=0)] = 0
+    ess_threshold: Level = 0.5
+    seed: Seed = 0
 
 
 class GeometrySettings(Config):
     """The two information matrices: length of the segment, forcing interval (None: as trained), samples."""
 
-    steps: Annotated[int, Field(ge=2)] = 200
+    steps: Annotated[Count, Field(ge=2)] = 200
     tau: Count | None = None
     particles: Count = 64
-    paths: Annotated[int, Field(ge=2)] = 64
-    states_per_path: Annotated[int, Field(ge=2)] = 32
+    paths: Annotated[Count, Field(ge=2)] = 64
+    states_per_path: Annotated[Count, Field(ge=2)] = 32
     target: Target = "paper"
     ridge: Positive = 1e-6
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
 
 
 class TuneSettings(Config):
@@ -61,13 +59,13 @@ class TuneSettings(Config):
 
     configurations: tuple[Literal["calib", "full", "anchored"], ...] = ("calib", "full")
     length: Count = 32
-    iterations: Annotated[int, Field(ge=0)] = 8
+    iterations: Whole = 8
     windows: Count = 40
     particles: Count = 128
     paths: Count = 8
     heldout_windows: Count = 60
     target: Target = "paper"
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
 
 
 class ReportSettings(Config):

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from palrnn.engine.checks import Floats
-from palrnn.engine.config import Config
+from palrnn.engine.config import Config, Count, Level, Positive, Seed, Whole
 
 
 class TrainConfig(Config):
@@ -26,27 +26,27 @@ class TrainConfig(Config):
     of which the first ``evaluate_discard`` are left out, and ``keep`` decides between the last and the best.
     """
 
-    latent_dim: Annotated[int, Field(ge=1)] = 30
-    gated: Annotated[int, Field(ge=0)] = 10
-    tau: Annotated[int, Field(ge=1)] = 16
-    updates: Annotated[int, Field(ge=1)] = 100_000
-    batch_size: Annotated[int, Field(ge=1)] = 16
-    sequence_length: Annotated[int, Field(ge=2)] = 200
-    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
-    final_learning_rate: Annotated[float, Field(gt=0)] = 1e-5
+    latent_dim: Count = 30
+    gated: Whole = 10
+    tau: Count = 16
+    updates: Count = 100_000
+    batch_size: Count = 16
+    sequence_length: Annotated[Count, Field(ge=2)] = 200
+    learning_rate: Positive = 1e-3
+    final_learning_rate: Positive = 1e-5
     alpha: Annotated[float, Field(ge=0, le=1)] = 1.0
     final_alpha: Annotated[float | None, Field(ge=0, le=1)] = None
     alpha_schedule: Literal["exponential", "linear"] = "exponential"
-    seed: Annotated[int, Field(ge=0)] = 0
-    init_std: Annotated[float, Field(ge=0)] = 0.01
-    gradient_clip: Annotated[float | None, Field(gt=0)] = None
-    input_noise: Annotated[float, Field(ge=0)] = 0.0
+    seed: Seed = 0
+    init_std: Level = 0.01
+    gradient_clip: Positive | None = None
+    input_noise: Level = 0.0
     precision: Literal["single", "double"] = "single"
-    evaluate_every: Annotated[int | None, Field(ge=1)] = None
-    evaluate_steps: Annotated[int, Field(ge=100)] = 10_000
-    evaluate_discard: Annotated[int, Field(ge=0)] = 1000
+    evaluate_every: Count | None = None
+    evaluate_steps: Annotated[Count, Field(ge=100)] = 10_000
+    evaluate_discard: Whole = 1000
     keep: Literal["last", "best"] = "last"
-    checkpoint_every: Annotated[int, Field(ge=1)] = 5000
+    checkpoint_every: Count = 5000
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

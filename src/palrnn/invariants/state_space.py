@@ -81,7 +81,7 @@ def dstsp(
     model = as_series(generated, "generated", min_steps=1, dim=truth.shape[1])
     bins = as_int(bins, "bins", least=1)
     smoothing = as_float(smoothing, "smoothing", above=0.0)
-    protocol, seed = one_of(protocol, "protocol", PROTOCOLS), as_int(seed, "seed")
+    protocol, seed = one_of(protocol, "protocol", PROTOCOLS), as_int(seed, "seed", most=None)
     method = "histogram" if method is None and truth.shape[1] <= _MOST_HISTOGRAM_DIMS else method or "mixture"
     if method == "histogram" and bins ** truth.shape[1] >= 2**62:
         raise ValueError(

@@ -6,11 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from palrnn.engine.config import Config
+from palrnn.engine.config import Config, Count, Level, Positive, Whole
 
 Configuration = Literal["baseline", "calib", "full", "anchored"]
-Count = Annotated[int, Field(ge=1)]
-Positive = Annotated[float, Field(gt=0)]
 
 
 class SAEMConfig(Config):
@@ -23,7 +21,7 @@ class SAEMConfig(Config):
 
     configuration: Configuration = "full"
     length: Count = 32
-    iterations: Annotated[int, Field(ge=0)] = 8
+    iterations: Whole = 8
     windows: Count = 80
 
     # the E-step
@@ -35,7 +33,7 @@ class SAEMConfig(Config):
     ess_threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
 
     # the M-step. The paper does not say what its ridge is measured against: see docs/tuning.md
-    ridge: Annotated[float, Field(ge=0)] = 1e-2
+    ridge: Level = 1e-2
     ridge_per: Literal["step", "window"] = "step"
     ridge_towards: Literal["zero", "current"] = "zero"
     blend: Annotated[float, Field(gt=0, le=1)] = 0.25
@@ -46,16 +44,16 @@ class SAEMConfig(Config):
     step_exponent: Annotated[float, Field(gt=0.5, le=1)] = 0.7
     learn_gate_std: bool = False
     diagonal_noise: bool = False
-    beta: Annotated[float, Field(ge=0)] = 100.0
+    beta: Level = 100.0
     tau: Count = 16
-    anchor_length: Annotated[int, Field(ge=2)] = 200
+    anchor_length: Annotated[Count, Field(ge=2)] = 200
     anchor_steps: Count = 50
 
     # held-out evaluation: before and after, and every so many iterations between (0: not between)
     heldout_windows: Count = 120
-    evaluate_every: Annotated[int, Field(ge=0)] = 0
-    rollout_steps: Annotated[int, Field(ge=2)] = 10_000
-    rollout_discard: Annotated[int, Field(ge=0)] = 1000
+    evaluate_every: Whole = 0
+    rollout_steps: Annotated[Count, Field(ge=2)] = 10_000
+    rollout_discard: Whole = 1000
     dt: Positive = 0.01
     reference_lyapunov: float | None = None
 

@@ -128,7 +128,7 @@ def _checked(
     truth = None if reference is None else as_series(reference, "reference", dim=dim)
     anchor = stretches(series, config.anchor_length) if config.configuration == "anchored" else None
     pool = window_pool(series, config.length)
-    return Problem(config, as_int(seed, "seed"), pool, anchor, held, truth)
+    return Problem(config, as_int(seed, "seed", most=None), pool, anchor, held, truth)
 
 
 def _iterate(problem: Problem, state: State, total: int, executor: Executor, threads: int) -> State:
