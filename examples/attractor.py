@@ -1,4 +1,4 @@
-"""Learn Lorenz-63 from a noisy series and let the model run freely over the true attractor."""
+"""Learn Lorenz-63 from a noisy series and let the model run freely, beside the true attractor."""
 
 from __future__ import annotations
 

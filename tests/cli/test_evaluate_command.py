@@ -82,6 +82,10 @@ def test_a_run_folder_tells_its_system_or_its_file(tmp_path, tent_files, capsys)
     assert found["reference"] == f"the held-out part of {truth}"
     # half of the 1500 held-out steps
     assert found["steps"] == 750
+    # what training kept beside the model wins: it knows columns, delays and trials
+    np.save(run / "reference.npy", np.load(truth)[:600])
+    code, out, _ = call(capsys, "evaluate", run, "--json", *QUICK)
+    assert (code, json.loads(out)["steps"]) == (0, 300)
 
 
 def test_a_palrnn_has_a_column_for_its_samples(tmp_path, tent_files, capsys):

@@ -73,6 +73,20 @@ def test_the_same_command_again_changes_nothing_and_its_settings_file_repeats_it
     assert (again / "checkpoint.safetensors").read_bytes() == first
 
 
+def test_of_a_file_with_trials_the_last_is_held_out(files, capsys):
+    model, x, run = files
+    raw, table = np.load(x), x.with_suffix(".csv")
+    rows = [f"{i // 100},{value[0]!r}" for i, value in enumerate(raw.tolist())]
+    table.write_text("\n".join(["trial,v", *rows]))
+    code, out, _ = call(capsys, "tune", model, table, "--configuration", "calib", "--json", "-o", run, *QUICK)
+    assert code == 0
+    # the same as the last quarter of the joined series, as far as the held-out part goes
+    other = run.parent / "joined"
+    words = ("tune", model, x, "--configuration", "baseline", "--test-fraction", 0.25, "--json", "-o", other)
+    _, joined, _ = call(capsys, *words, *QUICK)
+    assert json.loads(out)["before"] == json.loads(joined)["before"]
+
+
 def test_a_folder_refuses_other_settings_and_keeps_its_own(files, capsys):
     model, x, run = files
     call(capsys, "tune", model, x, "-o", run, *QUICK)

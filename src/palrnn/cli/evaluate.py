@@ -109,7 +109,11 @@ def _truth(checkpoint: Checkpoint, file: Path, reference: Path | None, system: s
         )
     if name in _SYSTEMS:
         return _system(name, told.get("parameters") or {}, checkpoint, str(file)), name
-    held_out = train_test_split(load_series(name), float(told.get("test_fraction", 0.2)))[1]
+    kept = file.parent / "reference.npy"
+    if kept.is_file():  # by `palrnn train`, with the columns, delays and trials that it chose
+        held_out = load_series(kept)
+    else:
+        held_out = train_test_split(load_series(name), float(told.get("test_fraction", 0.2)))[1]
     return held_out, f"the held-out part of {name}"
 
 

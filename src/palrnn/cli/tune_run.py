@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from palrnn.data import Standardizer, load_series, lorenz63, train_test_split
+from palrnn.data import Standardizer, load_trials, lorenz63, train_test_split
 from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, Level, Positive, Seed, read_toml
 from palrnn.engine.seeds import kernel_seed
@@ -131,6 +131,12 @@ def _simulated(settings: TuneSettings) -> tuple[list[Floats], list[Floats], Floa
 
 
 def _read(where: SourceSettings) -> tuple[list[Floats], list[Floats], Floats | None]:
-    """Return the file's first part, and its last part held out, which is also the reference if complete."""
-    train, heldout = train_test_split(load_series(where.series, allow_nan=True), where.test_fraction)
-    return [train], [heldout], None if np.isnan(heldout).any() else heldout
+    """Return the file's first trials, and the last held out, which is also the reference if complete.
+
+    A single trial is split in two.
+    """
+    trials = load_trials(where.series, allow_nan=True)
+    if len(trials) == 1:
+        trials = list(train_test_split(trials[0], where.test_fraction))
+    *train, heldout = trials
+    return train, [heldout], None if np.isnan(heldout).any() else heldout
