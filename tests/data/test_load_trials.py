@@ -34,6 +34,11 @@ def test_trials_come_in_the_order_in_which_they_begin(tmp_path):
     _equal(load_trials(path), [[[1, 2], [3, 4]], [[5, 6], [7, 8], [9, 10]]])
 
 
+def test_trials_named_by_dates_are_not_taken_for_times(tmp_path):
+    path = _csv(tmp_path, "trial,x,y\n2024-01-01,1,2\n2024-01-01,3,4\n2024-01-02,5,6\n2024-01-02,7,8\n")
+    _equal(load_trials(path), [[[1, 2], [3, 4]], [[5, 6], [7, 8]]])
+
+
 def test_interleaved_trials_are_sorted_out(tmp_path):
     path = _csv(tmp_path, "time,Trial,x\n0,1,10\n0,2,20\n1,1,11\n1,2,21\n")
     _equal(load_trials(path), [[[10], [11]], [[20], [21]]])

@@ -135,6 +135,10 @@ def test_trials_come_from_a_series_a_list_or_a_stack():
     assert [trial.shape for trial in as_trials(np.zeros((4, 3, 2)))] == [(3, 2)] * 4
     assert [trial.shape for trial in as_trials([[1, 2], [3, 4], [5, 6]])] == [(3, 2)]
     assert [trial.shape for trial in as_trials(np.zeros(7))] == [(7, 1)]
+    assert [trial.shape for trial in as_trials([[[1, 2], [3, 4]], [[5, 6], [7, 8], [9, 10]]])] == [
+        (2, 2),
+        (3, 2),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -147,9 +147,20 @@ def evidence_table(**medians: tuple[float, float, float]) -> pd.DataFrame:
                 "dstsp": dstsp,
                 "lyapunov": lyapunov,
                 "lyapunov_error": lyapunov - 0.9056,
+                "died": False,
             }
             rows.append(row)
     return pd.DataFrame(rows)
+
+
+def test_evaluations_in_which_the_filter_died_are_left_out_and_counted() -> None:
+    table = evidence_table(baseline=(0.5, 1.0, 0.9), calib=(0.6, 1.0, 0.9), full=(0.7, 10.0, -1.0))
+    dead = table.index[table["configuration"] == "full"][:3]
+    table.loc[dead, "evidence"], table.loc[dead, "died"] = np.nan, True
+    claims = evidence_claims(table, RESAMPLES)
+    assert "of 24 settings" in claims[0].ours
+    assert "died" not in claims[0].ours
+    assert "of 21 settings; the filter died in 3 evaluations" in claims[1].ours
 
 
 def test_fine_tuning_like_the_papers_agrees_with_it() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
+import threading
 
 import pytest
 from oracles.rehearsal import FAIL, SUM, chain
@@ -81,6 +83,30 @@ def test_time_left_follows_cost_within_a_kind(tmp_path) -> None:
     assert store.seconds_left([short, long], workers=4) == pytest.approx(10 * 2.0 / 4)
     store.keep(long, Outcome(b"{}", seconds=25.0))
     assert store.seconds_left([short, long]) == 0.0
+
+
+def test_every_run_counts_once_however_it_ended(tmp_path) -> None:
+    store = Store(tmp_path)
+    with store.locked():
+        store.beat([], workers=2, engine="local")
+    assert [run["workers"] for run in store.sessions()] == [2]
+    for _ in range(2):  # two that ended before their first sign of life
+        with Store(tmp_path).locked():
+            pass
+    assert [run["workers"] for run in Store(tmp_path).sessions()] == [2]
+    with store.locked():
+        store.beat([], workers=3, engine="local")
+    assert [run["workers"] for run in Store(tmp_path).sessions()] == [2, 3]
+
+
+def test_asking_for_the_status_does_not_turn_a_run_away(tmp_path) -> None:
+    (tmp_path / ".lock").touch()
+    with open(tmp_path / ".lock", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        letting_go = threading.Timer(0.1, lambda: fcntl.flock(lock, fcntl.LOCK_UN))
+        letting_go.start()
+        with Store(tmp_path).locked():
+            letting_go.join()
 
 
 def test_two_runs_cannot_share_a_folder(tmp_path) -> None:

@@ -70,7 +70,7 @@ def test_bad_arguments_are_named(example):
         r"window 2 of sequences must start with a full observation": ((model, gap, 10), {}),
         "windows must be from 1 to 10, got 11": ((model, x, 10), {"windows": 11}),
         "threads must be >= 1": ((model, x, 10), {"threads": 0}),
-        "sequences must hold at least one series": ((model, [], 10), {}),
+        r"sequences must be \(T, N\) with T >= 11": ((model, [], 10), {}),
         "length must be >= 1": ((model, x, 0), {}),
         r"sequences\[1\] must be \(T, N\) with T >= 11": ((model, [x, x[:5]], 10), {}),
     }

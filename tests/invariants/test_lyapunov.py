@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -215,6 +217,8 @@ def test_a_diverging_rollout_says_at_which_step():
     with pytest.raises(DivergenceError, match="diverged after 11 steps") as error:
         lyapunov_spectrum(model, [1.0])
     assert error.value.step == 11
+    # as it arrives from another process
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
     with pytest.raises(DivergenceError) as error:
         lyapunov_spectrum(model, [1.0], discard=5)
     assert error.value.step == 11

@@ -63,6 +63,8 @@ def test_a_diverging_model_is_flagged_and_has_no_numbers():
     assert result.dstsp is None
     assert result.lyapunov is None
     assert "diverged after 56 steps" in repr(result)
+    # in the transient, too, of which nothing is kept
+    assert quantities_of_interest(model, np.sin(np.arange(200.0)) + 2.0, discard=100).diverged_at == 56
 
 
 def test_counterparts_need_a_palrnn():

@@ -171,6 +171,7 @@ def test_a_model_cannot_be_changed_nor_its_copies():
         ({"process_std": 0.0}, "process_std must be greater than 0, got 0"),
         ({"process_std": [0.1, 0.1]}, r"process_std must be one number or have shape \(3,\), got \(2,\)"),
         ({"process_std": [0.1, -0.1, 0.1]}, "process_std must be greater than 0, got -0.1"),
+        ({"process_std": [0.1, 1e-200, 0.1]}, "process_std must be of a size whose square is a number"),
         ({"process_std": np.eye(3)}, r"process_std must be one number or have shape \(3,\), got \(3, 3\)"),
         ({"process_std": True}, "process_std must be a finite number, got True"),
         ({"process_std": None}, "process_std must be a finite number, got None"),

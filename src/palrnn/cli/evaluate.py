@@ -59,7 +59,7 @@ def evaluate_command(
     file = checkpoint / "checkpoint.safetensors" if checkpoint.is_dir() else checkpoint
     loaded = load_checkpoint(file)
     truth, name = _truth(loaded, file, reference, system)
-    time_step = dt or loaded.dt or 1.0
+    time_step = dt if dt is not None else loaded.dt or 1.0
     if dt is None and loaded.dt is None:
         voice.say("the checkpoint does not tell its time step: exponents are per step (or give --dt)")
     card = scorecard(

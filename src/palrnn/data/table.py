@@ -61,7 +61,7 @@ def chosen(
         raise SeriesError(f"{file}: two columns are named {names[label[0]]}")
     if wanted is None:
         rest = [i for i in range(len(names)) if i not in label]
-        timed = len(rest) > 1 and (dated or is_time(names[rest[0]]))
+        timed = len(rest) > 1 and ((dated and rest[0] == 0) or is_time(names[rest[0]]))
         wanted = rest[1:] if timed else rest
     if not wanted:
         raise SeriesError(f"{file}: has no columns of observations")

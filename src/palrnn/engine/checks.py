@@ -84,10 +84,10 @@ def as_trials(
 ) -> list[Floats]:
     """Return ``x`` as a list of series (T_k, N) with one N: the trials of a recording.
 
-    ``x`` is one series, an array of trials (K, T, N), or a list or tuple of 2-D arrays.
+    ``x`` is one series, an array of trials (K, T, N), or a list or tuple of series.
     """
     stacked = isinstance(x, np.ndarray) and x.ndim == 3
-    listed = isinstance(x, (list, tuple)) and len(x) > 0 and all(getattr(t, "ndim", 0) == 2 for t in x)
+    listed = isinstance(x, (list, tuple)) and len(x) > 0 and all(_axes(trial) == 2 for trial in x)
     if not stacked and not listed:
         return [as_series(x, name, min_steps=min_steps, dim=dim, allow_nan=allow_nan)]  # type: ignore[arg-type]
     trials: list[Any] = list(x)  # type: ignore[arg-type]
@@ -178,3 +178,11 @@ def frozen(array: Floats) -> Floats:
 def first_line(error: BaseException) -> str:
     """Return the first line of what ``error`` says, or its kind if it says nothing."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _axes(value: Any) -> int:
+    """The number of axes that ``value`` has as an array; 0 where its parts are of different lengths."""
+    try:
+        return np.ndim(value)
+    except ValueError:
+        return 0

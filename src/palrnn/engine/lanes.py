@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import llvmlite.binding
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
+from palrnn.engine.processors import has_wide_registers
+
 #: Bytes of a register: AVX-512 has 64; 32 suits AVX2, and is two registers elsewhere.
-REGISTER_BYTES = 64 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) else 32
+REGISTER_BYTES = 64 if has_wide_registers() else 32
 
 
 class LanesType(types.Type):

@@ -20,7 +20,7 @@ def generator(seed: int, *stream: int | str) -> np.random.Generator:
 
 
 def kernel_seed(seed: int, *stream: int | str) -> int:
-    """Return a 32-bit integer for ``np.random.seed`` inside a kernel."""
+    """Return a 32-bit seed for something that has a stream of its own and takes a seed, like a kernel."""
     return int(_sequence(seed, stream).generate_state(1)[0])
 
 

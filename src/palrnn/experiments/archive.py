@@ -14,13 +14,13 @@ from pathlib import Path
 from palrnn.engine.files import write_bytes
 from palrnn.experiments.checkpoints import checkpoint_task, invariants_task, regimes
 from palrnn.experiments.presets import Preset
-from palrnn.experiments.store import Store
+from palrnn.experiments.store import Store, line_bytes, read_lines
 from palrnn.experiments.studies import study_tasks
 from palrnn.experiments.zoo import write_zoo, zoo_checkpoint_bytes, zoo_models
 from palrnn.model import checkpoint_from_bytes
 
 _ZOO, _RECORDS = "models.safetensors", "records.zip"
-_LOGS = ("timings.jsonl", "sessions.jsonl")
+_TIMINGS, _SESSIONS = "timings.jsonl", "sessions.jsonl"
 # the zoo holds the first; the second is large, is a table as well, and takes a second to compute
 _LEFT_OUT = ("checkpoint", "attractor")
 
@@ -59,7 +59,7 @@ def unpack(preset: Preset, store: Store) -> int:
                 if name in names and not store.has(task):
                     _put(store.path(task), records.read(name))
                     back += 1
-            for name in _LOGS:
+            for name in (_TIMINGS, _SESSIONS):
                 if name in names and not (store.folder / name).exists():
                     write_bytes(store.folder / name, records.read(name))
     return back
@@ -67,15 +67,16 @@ def unpack(preset: Preset, store: Store) -> int:
 
 def _zipped(preset: Preset, store: Store) -> bytes:
     paths = {store.path(task) for task in study_tasks(preset) if task.kind.name not in _LEFT_OUT}
-    files = [path for path in sorted(paths) if path.is_file()]
-    files += [store.folder / name for name in _LOGS if (store.folder / name).is_file()]
+    contents = {_name(store, path): path.read_bytes() for path in sorted(paths) if path.is_file()}
+    for name, lines in ((_TIMINGS, read_lines(store.folder / _TIMINGS)), (_SESSIONS, store.sessions())):
+        contents[name] = b"".join(line_bytes(line) for line in lines)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as records:
-        for path in files:
+        for name, data in contents.items():
             # no date: the same results give the same archive
-            entry = zipfile.ZipInfo(_name(store, path))
+            entry = zipfile.ZipInfo(name)
             entry.external_attr = 0o644 << 16
-            records.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
+            records.writestr(entry, data, zipfile.ZIP_DEFLATED, 9)
     return buffer.getvalue()
 
 

@@ -42,8 +42,3 @@ def judged(
     if isinstance(ours, Interval):
         return Claim(where, claim, paper, words, verdict, rule, *ours)
     return Claim(where, claim, paper, words, verdict, rule)
-
-
-def pending(where: str, claim: str, paper: str, reason: str) -> Claim:
-    """Return a claim that nothing can be said about yet."""
-    return Claim(where, claim, paper, "", INCOMPARABLE, reason)

@@ -169,8 +169,13 @@ def _evidence_order(evidence: pd.DataFrame, before: str, after: str, words: str,
         change.median,
         change.median.low > 0,
         "the interval of the median gain is above 0",
-        f"{change.share:.1%} of {change.count} settings",
+        f"{change.share:.1%} of {change.count} settings" + _deaths(evidence, before, after),
     )
+
+
+def _deaths(evidence: pd.DataFrame, *configurations: str) -> str:
+    died = int(evidence[evidence["configuration"].isin(configurations)]["died"].sum())
+    return f"; the filter died in {died} evaluations, which are left out" if died else ""
 
 
 def _paired(evidence: pd.DataFrame, column: str, before: str, after: str) -> tuple[Floats, Floats]:

@@ -106,7 +106,7 @@ def tuned(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
 def heldout_evidence(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
     """Score the held-out windows; the model's fitted noise is reported with them.
 
-    A window that no particle can explain makes the evidence minus infinity, and is counted.
+    Where no particle can explain some window, there is no evidence, and ``died`` says where.
     """
     checkpoint = checkpoint_from_bytes(inputs["model"])
     model = checkpoint.model
@@ -121,7 +121,7 @@ def heldout_evidence(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict
     try:
         found = windowed_evidence(model, series.heldout, settings["length"], **how, progress=quiet, threads=1)
     except FilterDiedError as error:
-        return noises | {"evidence": -math.inf, "evidence_stderr": math.nan, "died": str(error)}
+        return noises | {"evidence": math.nan, "evidence_stderr": math.nan, "died": str(error)}
     return noises | {"evidence": found.mean, "evidence_stderr": found.stderr, "died": None}
 
 
@@ -144,6 +144,7 @@ def evidence_rows(preset: Preset, store: Store) -> list[dict[str, Any]]:
                 "configuration": configuration,
                 "evidence": found["evidence"],
                 "evidence_stderr": found["evidence_stderr"],
+                "died": found["died"] is not None,
                 "dstsp": measured["dstsp"],
                 "outside": measured["outside"],
                 "lyapunov": exponent,

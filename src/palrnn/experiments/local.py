@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from palrnn.engine.checks import as_int
+from palrnn.engine.processors import available_processors
 from palrnn.experiments.task import Job, Outcome, execute
 
 _CONTEXT = multiprocessing.get_context("spawn")
@@ -26,7 +27,7 @@ class LocalEngine:
     name = "local"
 
     def __init__(self, workers: int | None = None) -> None:
-        count = (os.cpu_count() or 1) if workers is None else as_int(workers, "workers", least=1)
+        count = available_processors() if workers is None else as_int(workers, "workers", least=1)
         self._workers: list[_Worker] = [_Worker() for _ in range(count)]
 
     @property

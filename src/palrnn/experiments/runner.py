@@ -98,11 +98,11 @@ def run(
     with ``retry_failed``. Interrupting loses the tasks under way and nothing else.
     """
     plan = closure(tasks)
-    with store.locked(), listening(progress, "tasks") as report:
-        try:
+    try:
+        with store.locked(), listening(progress, "tasks") as report:
             return _Run(plan, store, engine, retry_failed).until_done(report)
-        finally:
-            engine.close()
+    finally:
+        engine.close()
 
 
 class _Run:

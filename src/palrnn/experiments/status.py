@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from palrnn.engine.processors import available_processors
 from palrnn.experiments.presets import preset_in
 from palrnn.experiments.store import Store
 from palrnn.experiments.studies import study_tasks
@@ -28,7 +29,7 @@ def sweep_status(folder: str | os.PathLike[str]) -> dict[str, Any]:
             counts["failed"] += 1
             error = traceback.strip().splitlines()[-1]
             failed.append({"kind": task.kind.name, "label": task.label, "hash": task.hash, "error": error})
-    workers = run.get("workers") or os.cpu_count() or 1
+    workers = run.get("workers") or available_processors()
     return {
         "scale": preset.scale,
         "done": sum(counts["done"] for counts in kinds.values()),

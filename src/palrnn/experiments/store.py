@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from palrnn.engine.files import write_bytes, write_json
 from palrnn.experiments.task import Outcome, Task
@@ -108,15 +108,14 @@ class Store:
         """Hold the folder for one run; the operating system lets go of it however the run ends."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder / ".lock", "w", encoding="utf-8") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ValueError(f"{self.folder}: another run is at work here ({self._who()})") from None
+            if not _taken(lock):
+                raise ValueError(f"{self.folder}: another run is at work here ({self._who()})")
             self._started = time.time()
             for cut_off in self.folder.glob("tasks/*/.*.tmp"):
                 cut_off.unlink()
             if self._run_path.is_file():
                 append_line(self.folder / "sessions.jsonl", self.run() | {"running": []})
+                self._run_path.unlink()
             yield
 
     def due(self, every: float = 2.0) -> bool:
@@ -137,6 +136,11 @@ class Store:
             return {}
         run: dict[str, Any] = json.loads(self._run_path.read_text(encoding="utf-8"))
         return run
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """All runs in this folder so far, the last one included: as `run`, with nothing under way."""
+        last = [self.run() | {"running": []}] if self.run() else []
+        return [*read_lines(self.folder / "sessions.jsonl"), *last]
 
     def alive(self) -> bool:
         """Whether a run is at work here now; on another machine, whether it gave a sign of life lately."""
@@ -164,6 +168,18 @@ class Store:
         return f"process {run['pid']} on {run['host']}" if run else "just started"
 
 
+def _taken(lock: IO[str]) -> bool:
+    """Whether the lock is ours now; someone who only asks for the status holds it for an instant."""
+    for _ in range(20):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return True
+    return False
+
+
 def append_line(path: Path, value: dict[str, Any]) -> None:
     """Add ``value`` to a file of JSON lines, on a line of its own even if the last writer was cut off."""
     with open(path, "ab+") as stream:
@@ -172,7 +188,12 @@ def append_line(path: Path, value: dict[str, Any]) -> None:
         if torn:
             stream.seek(-1, os.SEEK_END)
             torn = stream.read(1) != b"\n"
-        stream.write((b"\n" if torn else b"") + json.dumps(value, sort_keys=True).encode() + b"\n")
+        stream.write((b"\n" if torn else b"") + line_bytes(value))
+
+
+def line_bytes(value: dict[str, Any]) -> bytes:
+    """``value`` as a line of JSON."""
+    return json.dumps(value, sort_keys=True).encode() + b"\n"
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from palrnn.engine.files import write_bytes
 from palrnn.experiments.presets import Preset
-from palrnn.experiments.store import Store, read_lines
+from palrnn.experiments.store import Store
 from palrnn.experiments.studies import STUDIES, study_tasks
 
 
@@ -52,10 +52,10 @@ def _computation(preset: Preset, store: Store) -> list[dict[str, Any]]:
         {"what": kind, "machine": machine, "count": len(seconds), "seconds": round(sum(seconds), 1)}
         for (kind, machine), seconds in sorted(spent.items())
     ]
-    runs = [*read_lines(store.folder / "sessions.jsonl"), *([store.run()] if store.run() else [])]
     by_engine: dict[str, list[float]] = {}
-    for run in runs:
-        name = f"wall time, {run['engine']}, {run['workers']} workers"
+    for run in store.sessions():
+        count = run["workers"]
+        name = f"wall time, {run['engine']}, {count} worker{'' if count == 1 else 's'}"
         by_engine.setdefault(name, []).append(run["heartbeat"] - run["started"])
     for name, seconds in sorted(by_engine.items()):
         rows.append({"what": name, "machine": "", "count": len(seconds), "seconds": round(sum(seconds), 1)})

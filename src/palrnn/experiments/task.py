@@ -12,7 +12,6 @@ import hashlib
 import importlib
 import json
 import math
-import os
 import platform
 import time
 import traceback
@@ -24,6 +23,7 @@ from typing import Any
 
 import palrnn
 from palrnn.engine.kernel import pin_blas
+from palrnn.engine.processors import available_processors
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,9 @@ def machine() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.is_file() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{names[0] if names else platform.processor() or platform.machine()}, {cores} cores"
+    return (
+        f"{names[0] if names else platform.processor() or platform.machine()}, {available_processors()} cores"
+    )
 
 
 def _finite(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import Floats, as_series
+from palrnn.engine.checks import Floats, as_trials
 from palrnn.engine.seeds import generator
 from palrnn.forcing.config import TrainConfig
 
@@ -21,24 +21,13 @@ BLOCK = 100
 _STARTS, _NOISE = 1, 2
 
 
-def as_trials(x: ArrayLike | Sequence[ArrayLike], length: int) -> list[Floats]:
+def training_trials(x: ArrayLike | Sequence[ArrayLike], length: int) -> list[Floats]:
     """Return ``x`` as a list of ``(T, N)`` trials of at least ``length`` rows and equal N."""
-    if isinstance(x, (list, tuple)) and len(x) > 0 and np.ndim(x[0]) == 2:
-        trials = [as_series(trial, f"x[{i}]") for i, trial in enumerate(x)]
-    elif getattr(x, "ndim", 0) == 3:
-        trials = [as_series(trial, f"x[{i}]") for i, trial in enumerate(np.asarray(x))]
-    else:
-        trials = [as_series(x, "x")]  # type: ignore[arg-type]
+    trials = as_trials(x)
     for i, trial in enumerate(trials):
-        name = "x" if len(trials) == 1 else f"x[{i}]"
-        if trial.shape[1] != trials[0].shape[1]:
-            raise ValueError(
-                f"{name} must have {trials[0].shape[1]} columns like the first trial, got {trial.shape}"
-            )
-        if trial.shape[0] < length:
-            raise ValueError(
-                f"{name} must have at least sequence_length = {length} steps, has {trial.shape[0]}"
-            )
+        if len(trial) < length:
+            name = "x" if len(trials) == 1 else f"x[{i}]"
+            raise ValueError(f"{name} must have at least sequence_length = {length} steps, has {len(trial)}")
     return trials
 
 

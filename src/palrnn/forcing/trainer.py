@@ -17,7 +17,7 @@ from palrnn.engine.checks import Floats, as_float, as_instance, as_series
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, listening
 from palrnn.forcing import update_kernels
-from palrnn.forcing.batches import BLOCK, Batches, as_trials
+from palrnn.forcing.batches import BLOCK, Batches, training_trials
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.evaluation import free_running_evaluation
 from palrnn.forcing.history import Evaluation, History
@@ -83,7 +83,7 @@ def train(
     if standardizer is not None:
         as_instance(standardizer, "standardizer", Standardizer)
     dt = None if dt is None else as_float(dt, "dt", above=0.0)
-    trials = as_trials(x, config.sequence_length)
+    trials = training_trials(x, config.sequence_length)
     seen = trials[0].shape[1]
     if seen > config.latent_dim:
         raise ValueError(f"x has {seen} columns, more than latent_dim = {config.latent_dim}")

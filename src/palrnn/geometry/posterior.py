@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats, as_float, as_floats, as_instance, as_int
+from palrnn.engine.checks import Floats, as_float, as_floats, as_instance, as_int, one_of
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
@@ -121,7 +121,8 @@ class InvariantErrorBars:
 
     def interval(self, name: str, coverage: float = 0.9) -> tuple[float, float]:
         """Return the central interval of "lyapunov" or "dstsp" over the draws that did not diverge."""
-        values = {"lyapunov": self.lyapunov, "dstsp": self.dstsp}[name]
+        measured = {"lyapunov": self.lyapunov, "dstsp": self.dstsp}
+        values = measured[one_of(name, "name", measured)]
         kept, tail = values[~np.isnan(values)], (1.0 - coverage) / 2.0
         if not len(kept):
             return float("nan"), float("nan")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import windows as windows_of
-from palrnn.engine.checks import Floats, as_int, as_series
+from palrnn.engine.checks import Floats, as_int, as_trials
+from palrnn.engine.processors import available_processors
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
 from palrnn.inference.particle_filter import FilterDiedError, Settings, checked_model, run_filter, stream
@@ -77,7 +76,7 @@ def windowed_evidence(
     if windows is not None:
         count = as_int(windows, "windows", least=1, most=len(stretches))
         chosen = np.sort(generator(seed, _PICK).permutation(len(stretches))[:count])
-    workers = as_int(threads, "threads", least=1) if threads is not None else _processors()
+    workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
 
     def score(k: int) -> float:
         try:
@@ -94,29 +93,16 @@ def windowed_evidence(
 
 
 def _windows(model: PALRNN, sequences: ArrayLike | Sequence[ArrayLike], length: int) -> list[Floats]:
-    several = _series_list(sequences)
-    if not several:
-        raise ValueError("sequences must hold at least one series")
     checked_model(model)
+    several = as_trials(
+        sequences, "sequences", min_steps=length + 1, dim=model.drift.observed_dim, allow_nan=True
+    )
     stretches: list[Floats] = []
-    for number, values in enumerate(several):
+    for number, series in enumerate(several):
         name = f"sequences[{number}]" if len(several) > 1 else "sequences"
-        series = as_series(values, name, dim=model.drift.observed_dim, min_steps=length + 1, allow_nan=True)
         for k, window in enumerate(windows_of(series, length)):
             if np.isnan(window[0]).any():
                 place = f"row {k * length} has NaN"
                 raise ValueError(f"window {k} of {name} must start with a full observation, {place}")
             stretches.append(window.copy())  # windows are views; kernels want memory of their own
     return stretches
-
-
-def _series_list(sequences: Any) -> list[Any]:
-    if isinstance(sequences, np.ndarray):
-        return list(sequences) if sequences.ndim == 3 else [sequences]
-    if isinstance(sequences, (list, tuple)) and all(np.ndim(series) == 2 for series in sequences):
-        return list(sequences)
-    return [sequences]
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

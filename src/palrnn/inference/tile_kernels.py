@@ -8,19 +8,16 @@ code, because Numba cannot keep arrays in registers and must assume that they ov
 
 from __future__ import annotations
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from palrnn.engine.kernel import kernel
+from palrnn.engine.processors import has_wide_registers
 
-try:
-    _WIDE = bool(binding.get_host_cpu_features().get("avx512f", False))
-except RuntimeError:  # a processor that LLVM cannot describe
-    _WIDE = False
 # as many sums as the machine has registers for: 32 of eight numbers each, or 16 of four
-LANES, ROWS, VECTORS = (8, 5, 4) if _WIDE else (4, 3, 3)
+LANES, ROWS, VECTORS = (8, 5, 4) if has_wide_registers() else (4, 3, 3)
 BLOCK = LANES * VECTORS
 
 _VECTOR, _WORD = ir.VectorType(ir.DoubleType(), LANES), ir.IntType(64)

@@ -31,8 +31,11 @@ class DivergenceError(ArithmeticError):
     """A rollout that left every bound, after ``step`` steps, and so has no invariants."""
 
     def __init__(self, step: int) -> None:
-        super().__init__(f"the rollout diverged after {step} steps: it has no Lyapunov exponents")
+        super().__init__(step)
         self.step = step
+
+    def __str__(self) -> str:
+        return f"the rollout diverged after {self.step} steps: it has no Lyapunov exponents"
 
 
 @dataclass(frozen=True, eq=False)

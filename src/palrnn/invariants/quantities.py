@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,9 +90,8 @@ def quantities_of_interest(
     first = truth[0] if x1 is None else as_shape(x1, "x1", (truth.shape[1],))
     scale = standardizer or Standardizer(np.zeros(truth.shape[1]), np.ones(truth.shape[1]))
     start = scale.transform(first)
-    states, seen = _run(model, start, steps, as_int(discard, "discard"), observation_noise, seed)
-    generated = scale.inverse(seen)
-    diverged = None if len(states) == steps else discard + len(states)
+    run = _run(model, start, steps, as_int(discard, "discard"), observation_noise, seed)
+    states, generated, diverged = run.states, scale.inverse(run.seen), run.diverged_at
     if diverged is None:
         try:
             lyapunov = lyapunov_spectrum(model, start, steps=steps, discard=discard, dt=dt, k=k, seed=seed)
@@ -115,16 +114,25 @@ def stochastic_counterparts(model: PALRNN, reference: ArrayLike, **settings: Any
     return Counterparts(hard, quantities_of_interest(model, reference, **settings))
 
 
+class _Run(NamedTuple):
+    """States ``(steps, M)`` and observed coordinates ``(steps, N)``, shorter if the run diverged."""
+
+    states: Floats
+    seen: Floats
+    diverged_at: int | None
+
+
 def _run(
     model: ALRNN | PALRNN, start: Floats, steps: int, discard: int, observation_noise: bool, seed: int
-) -> tuple[Floats, Floats]:
-    """Return states ``(steps, M)`` and observed coordinates ``(steps, N)``, shorter if the run diverged."""
+) -> _Run:
     with warnings.catch_warnings():
         # a divergence is part of the result here
         warnings.simplefilter("ignore", DivergenceWarning)
         if isinstance(model, PALRNN):
             sample = model.sample(start, discard + steps, seed)
             states, seen = np.asarray(sample.states)[discard:], sample.observations[discard:]
-            return states, seen if observation_noise else states[:, : model.drift.observed_dim]
-        states = np.asarray(model.rollout(start, steps, discard))
-        return states, states[:, : model.observed_dim]
+            seen = seen if observation_noise else states[:, : model.drift.observed_dim]
+            return _Run(states, seen, sample.states.diverged_at)
+        rollout = model.rollout(start, steps, discard)
+        states = np.asarray(rollout)
+        return _Run(states, states[:, : model.observed_dim], rollout.diverged_at)

@@ -18,7 +18,7 @@ from palrnn.invariants.lyapunov import LyapunovSpectrum, lyapunov_spectrum
 from palrnn.invariants.prediction import PredictionError, prediction_error
 from palrnn.invariants.quantities import Quantities, quantities_of_interest
 from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
-from palrnn.model import ALRNN, PALRNN
+from palrnn.model import ALRNN, PALRNN, drift_of
 
 _REFERENCE_WORK = 4_000_000
 _MOST_GATED = 14
@@ -102,7 +102,7 @@ def scorecard(
     largest Lyapunov exponent is unknown unless given as ``lyapunov``. The scores are of ``steps`` steps after
     ``discard``, floors of ``pairs`` pairs, ``k`` exponents, forecasts ``n`` steps ahead.
     """
-    drift = model.drift if isinstance(model, PALRNN) else model
+    drift = drift_of(model)
     steps = as_int(steps, "steps", least=20)
     known = None
     source: System | Floats

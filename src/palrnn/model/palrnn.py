@@ -128,8 +128,8 @@ def _deviation(value: float | ArrayLike, name: str, dim: int) -> float | Floats:
     array = as_floats(value, name)
     if array.shape != (dim,):
         raise ValueError(f"{name} must be one number or have shape ({dim},), got {array.shape}")
-    if (array <= 0).any():
-        raise ValueError(f"{name} must be greater than 0, got {array.min():g}")
+    for entry in array:
+        as_float(float(entry), name, above=0.0)
     return frozen(array)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from palrnn.engine.config import Config, Count, Level, Positive, Whole
 
@@ -56,6 +56,12 @@ class SAEMConfig(Config):
     rollout_discard: Whole = 1000
     dt: Positive = 0.01
     reference_lyapunov: float | None = None
+
+    @model_validator(mode="after")
+    def _something_left(self) -> Self:
+        if self.rollout_discard >= self.rollout_steps:
+            raise ValueError("rollout_discard must be less than rollout_steps")
+        return self
 
     @property
     def learns_drift(self) -> bool:

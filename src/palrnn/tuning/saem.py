@@ -7,13 +7,15 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats, as_instance, as_int, as_series
+from palrnn.engine.checks import Floats, as_instance, as_int, as_series, as_trials
 from palrnn.engine.kernel import pin_blas
+from palrnn.engine.processors import available_processors
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
 from palrnn.forcing import itf_loss
@@ -25,7 +27,7 @@ from palrnn.tuning.evaluation import heldout_evaluation
 from palrnn.tuning.history import TuningHistory
 from palrnn.tuning.mstep import blended, drift_solution, gate_solution, noise_solution, rows
 from palrnn.tuning.run import RunFolder, State
-from palrnn.tuning.sequences import as_sequences, stretches, window_pool
+from palrnn.tuning.sequences import stretches, window_pool
 from palrnn.tuning.statistics import Statistics
 
 
@@ -86,7 +88,7 @@ def saem(
     folder = None if run is None else RunFolder.opened(run, model, problem, standardizer)
     state = folder.load() if folder is not None and folder.begun else None
     total = config.iterations if config.learns_noise else 0
-    workers = as_int(threads, "threads", least=1) if threads is not None else os.cpu_count() or 1
+    workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
     with (
         listening(progress, f"tuning ({config.configuration})") as report,
         ThreadPoolExecutor(workers) as executor,
@@ -121,10 +123,11 @@ def _checked(
     if standardizer is not None:
         as_instance(standardizer, "standardizer", Standardizer)
     dim = model.drift.observed_dim
-    series = as_sequences(sequences, "sequences", dim, config.length)
+    how: dict[str, Any] = {"min_steps": config.length + 1, "dim": dim, "allow_nan": True}
+    series = as_trials(sequences, "sequences", **how)
     held = None
     if heldout is not None:
-        held = window_pool(as_sequences(heldout, "heldout", dim, config.length), config.length, "heldout")
+        held = window_pool(as_trials(heldout, "heldout", **how), config.length, "heldout")
     truth = None if reference is None else as_series(reference, "reference", dim=dim)
     anchor = stretches(series, config.anchor_length) if config.configuration == "anchored" else None
     pool = window_pool(series, config.length)

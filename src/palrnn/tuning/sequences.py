@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import ArrayLike
 
 from palrnn.data import add_observation_noise, lorenz63, windows
 from palrnn.data.systems import lorenz63_system
-from palrnn.engine.checks import Floats, as_float, as_int, as_series
+from palrnn.engine.checks import Floats, as_float, as_int
 from palrnn.engine.seeds import kernel_seed
 
 
@@ -37,26 +34,6 @@ def lorenz63_sequences(
             for j in range(count)
         ]
     )
-
-
-def as_sequences(
-    sequences: ArrayLike | Sequence[ArrayLike], name: str, dim: int, length: int
-) -> list[Floats]:
-    """Return one series ``(T, N)``, several ``(J, T, N)``, or a list of series, as a list, checked."""
-    if isinstance(sequences, np.ndarray):
-        parts: Sequence[ArrayLike] = [sequences] if sequences.ndim < 3 else list(sequences)
-    elif not isinstance(sequences, Sequence) or isinstance(sequences, str):
-        raise ValueError(f"{name} must be a series or a list of series, got {type(sequences).__name__}")
-    else:
-        parts = list(sequences)
-        if parts and np.ndim(parts[0]) < 2:
-            parts = [sequences]  # type: ignore[list-item]
-    if not parts:
-        raise ValueError(f"{name} must hold at least one series, got none")
-    return [
-        as_series(part, f"{name}[{j}]", min_steps=length + 1, dim=dim, allow_nan=True)
-        for j, part in enumerate(parts)
-    ]
 
 
 def window_pool(sequences: list[Floats], length: int, name: str = "sequences") -> Floats:
