@@ -64,7 +64,7 @@ def _faults(found: dict[str, dict[str, Any]]) -> str:
 
 {seen["tries"]} tries, five commands on each of: {kinds}.
 
-Each time one line of explanation and exit code 1 were asked for, files that had been there had to stay as
+Each time one line of explanation and exit code 1 were required, files that had been there had to stay as
 they were, and no file could be half written.
 """
 
@@ -100,8 +100,8 @@ def _files(found: dict[str, dict[str, Any]]) -> str:
     )
     return f"""## Files from outside
 
-Checkpoints, series and configurations are data, never code: nothing is unpickled. A seeded fuzzer mutates
-good files; reading one must work or give the one-line error of its format.
+Checkpoints, series and configurations are data, never code: nothing is unpickled (torch files, which are
+pickles, go through torch's reader of weights only). A seeded fuzzer mutates good files; reading one must work or give the one-line error of its format.
 
 | kind | mutated files tried | still readable | refused | slowest, s |
 |---|---|---|---|---|
@@ -147,7 +147,7 @@ On one machine, results depend on the seed and on nothing else: not on the numbe
 or Dask workers, nor on where a run was interrupted. Between machines, the matrix products of BLAS and the
 compiled kernels may add in another order; the first process that uses a kernel, the one that compiles it, is
 compared with later ones here, too. Bytes are compared of everything; where they differ, the largest relative
-difference of the first 200 numbers from the first column is shown, each part from equal input:
+difference of the first 200 numbers from those of one thread is shown, each part from equal input:
 
 {head}
 {rows}
@@ -188,7 +188,7 @@ def _bounds(found: dict[str, dict[str, Any]]) -> str:
         return ""
     return f"""## Bounds
 
-The tests of all rooms with compiled kernels, compiled anew with `NUMBA_BOUNDSCHECK=1`:
+The tests of all subpackages with compiled kernels, compiled anew with `NUMBA_BOUNDSCHECK=1`:
 {seen["tests"]} passed.
 """
 
