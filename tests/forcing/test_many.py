@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import time
+
 import numpy as np
 import pytest
 
 from palrnn.data import Standardizer, lorenz63
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train, train_many
+from palrnn.model import load_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +45,6 @@ def test_a_model_that_diverges_is_named_after_the_others_are_done(series, tmp_pa
     with pytest.raises(TrainingDivergedError, match="diverged at update") as caught:
         train_many(series, [wild, CONFIG], workers=1, runs=folders)
     assert caught.value.__notes__ == ["this was configuration 0 of 2"]
-    from palrnn.model import load_checkpoint
-
     assert load_checkpoint(folders[1] / "checkpoint.safetensors").training["done"] == 300
 
 
@@ -61,3 +63,34 @@ def test_runs_must_be_one_folder_each(series, tmp_path):
         train_many(series, [CONFIG, CONFIG], runs=[tmp_path])
     with pytest.raises(ValueError, match="different folders"):
         train_many(series, [CONFIG, CONFIG], runs=[tmp_path, tmp_path])
+
+
+def test_an_interruption_stops_the_models_that_train_and_begins_no_other(series, tmp_path):
+    # minutes of work, of which an interruption leaves a fraction of a second
+    long = CONFIG.changed(updates=200_000, checkpoint_every=200_000)
+    folders = [tmp_path / str(i) for i in range(4)]
+
+    def interrupt(done, total, figures):
+        if done > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_many(series, [long] * 4, workers=2, runs=folders, progress=interrupt)
+    deadline = time.monotonic() + 60
+    while multiprocessing.active_children() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not multiprocessing.active_children()
+    reached = [
+        load_checkpoint(folder / "checkpoint.safetensors").training["done"] if folder.exists() else None
+        for folder in folders
+    ]
+    # each worker has saved how far it came
+    assert any(done for done in reached[:2])
+    assert all(done is None or done < long.updates for done in reached[:2])
+    assert reached[2:] == [None, None]
+
+
+def test_workers_can_be_counted_where_the_system_does_not_tell(series, monkeypatch):
+    monkeypatch.delattr("os.sched_getaffinity")
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert len(train_many(series, [CONFIG.changed(updates=1)] * 2)) == 2

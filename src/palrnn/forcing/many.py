@@ -34,10 +34,10 @@ def train_many(
     """Train one model per configuration on the same ``x`` and return their results in the same order.
 
     ``workers`` processes (by default one per core) take the models one after the other; the results do not
-    depend on their number. ``runs`` names a folder per model, from which an interrupted call continues. If a
-    model diverges, the others are finished first, and its `TrainingDivergedError` is raised then, with a note
-    that says which it was. Processes are started afresh ("spawn"), so scripts need the usual
-    ``if __name__ == "__main__":``.
+    depend on their number. ``runs`` names a folder per model, from which an interrupted call continues; an
+    interruption (Ctrl-C) stops every model after its present block of updates. If a model diverges, the
+    others are finished first, and its `TrainingDivergedError` is raised then, with a note that says which it
+    was. Processes are started afresh ("spawn"), so scripts need the usual ``if __name__ == "__main__":``.
     """
     configs = [as_instance(c, "configs", TrainConfig) for c in as_instance(configs, "configs", list, tuple)]
     folders: list[Path | None] = [None] * len(configs) if runs is None else [Path(run) for run in runs]
@@ -47,7 +47,7 @@ def train_many(
         f is not None for f in folders
     ):
         raise ValueError("runs must name different folders")
-    workers = len(os.sched_getaffinity(0)) if workers is None else as_int(workers, "workers", least=1)
+    workers = _cores() if workers is None else as_int(workers, "workers", least=1)
     shared = {"x": x, "heldout": heldout, "standardizer": standardizer, "dt": dt}
     tasks = list(zip(configs, folders, strict=True))
     with listening(progress, "training") as report:
@@ -66,8 +66,9 @@ def _outcomes(
     if workers <= 1:
         return [_outcome_here(i, tasks, shared, total, report) for i in range(len(tasks))]
     context = multiprocessing.get_context("spawn")
-    done = context.Array("q", len(tasks))
-    with ProcessPoolExecutor(workers, context, _start_worker, (dict(shared), done)) as pool:
+    done, stop = context.Array("q", len(tasks)), context.Event()
+    pool = ProcessPoolExecutor(workers, context, _start_worker, (dict(shared), done, stop))
+    try:
         futures = [
             pool.submit(_train_in_worker, i, config, folder) for i, (config, folder) in enumerate(tasks)
         ]
@@ -75,7 +76,18 @@ def _outcomes(
         while waiting:
             _, waiting = wait(waiting, _POLL_SECONDS, FIRST_COMPLETED)
             report(sum(done[:]), total, {"models done": len(futures) - len(waiting)})
+    except BaseException:
+        # cancelling reaches neither the models that train nor those handed to a process already
+        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
     return [future.exception() or future.result() for future in futures]
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use; not every system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _outcome_here(
@@ -100,12 +112,18 @@ def _outcome_here(
 _worker: dict[str, Any] = {}
 
 
-def _start_worker(shared: dict[str, Any], done: Any) -> None:
-    _worker.update(shared=shared, done=done)
+def _start_worker(shared: dict[str, Any], done: Any, stop: Any) -> None:
+    _worker.update(shared=shared, done=done, stop=stop)
 
 
 def _train_in_worker(i: int, config: TrainConfig, folder: Path | None) -> TrainResult:
     def note(done: int, _: int, figures: Mapping[str, float]) -> None:
         _worker["done"][i] = done
+        go_on()
 
+    def go_on() -> None:
+        if _worker["stop"].is_set():
+            raise KeyboardInterrupt  # on which `train` saves its state
+
+    go_on()
     return train(config=config, run=folder, progress=note, **_worker["shared"])
