@@ -3,11 +3,9 @@ import io
 import numpy as np
 import pytest
 
-from palrnn.geometry import InvariantErrorBars, compare_geometries, toy_study
+from palrnn.geometry import InvariantErrorBars, compare_geometries
 from palrnn.model import ALRNN, PALRNN
 from palrnn.report.geometry_figures import error_bars_figure, geometry_figure
-from palrnn.report.style import save_figure
-from palrnn.report.toy_figures import toy_figure
 
 
 def comparison(**settings):
@@ -58,17 +56,3 @@ def test_error_bars_say_how_many_draws_diverged():
     words = drawn(error_bars_figure({"teacher forcing": one, "observed information": two}))
     assert "teacher forcing\n1 of 3 diverged" in words
     assert "observed information\n0 of 3 diverged" in words
-
-
-def test_the_toy_figure_has_one_marker_per_gate_noise_and_the_same_bytes_every_time(tmp_path):
-    study = toy_study([0.03, 0.1, 0.3], seeds=4, steps=100)
-    figure = toy_figure(study)
-    panels = figure.axes[:2]
-    assert [len(panel.containers) for panel in panels] == [3, 3]
-    for name in ("a.png", "b.png"):
-        save_figure(toy_figure(study), tmp_path / name)
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-
-
-def test_a_toy_study_of_one_run_can_be_drawn():
-    drawn(toy_figure(toy_study([0.1], seeds=1, steps=50)))

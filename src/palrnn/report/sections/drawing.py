@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,11 +61,6 @@ def per_run(runs: Sequence[Run], draw: Callable[[Run, str], Iterable[Block]]) ->
     if len(runs) == 1:
         return tuple(draw(runs[0], "run0"))
     return (Side(tuple((run.name, tuple(draw(run, f"run{i}"))) for i, run in enumerate(runs))),)
-
-
-def without_none(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries that have a value."""
-    return {key: value for key, value in mapping.items() if value is not None}
 
 
 def percent(share: float) -> str:
