@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
 from palrnn.engine.checks import as_instance, as_int
+from palrnn.engine.processors import available_processors
 from palrnn.engine.progress import Progress, listening
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.trainer import TrainResult, train
@@ -47,7 +48,7 @@ def train_many(
         f is not None for f in folders
     ):
         raise ValueError("runs must name different folders")
-    workers = _cores() if workers is None else as_int(workers, "workers", least=1)
+    workers = available_processors() if workers is None else as_int(workers, "workers", least=1)
     shared = {"x": x, "heldout": heldout, "standardizer": standardizer, "dt": dt}
     tasks = list(zip(configs, folders, strict=True))
     with listening(progress, "training") as report:
@@ -83,11 +84,6 @@ def _outcomes(
         raise
     pool.shutdown()
     return [future.exception() or future.result() for future in futures]
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use; not every system tells."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _outcome_here(
