@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -82,38 +80,37 @@ def test_results_do_not_depend_on_how_often_checkpoints_are_written(series, tmp_
 
 
 KILLED = """
-import sys, numpy as np
+import sys, time, numpy as np
 from palrnn.forcing import TrainConfig, train
 x = np.load(sys.argv[1])
 def progress(done, total, figures):
     print(done, flush=True)
+    if done >= int(sys.argv[4]):
+        time.sleep(300)
 config = TrainConfig.from_toml(sys.argv[2])
 train(x, config, run=sys.argv[3], progress=progress)
 """
 
 
 def test_a_run_killed_without_warning_continues_to_the_same_bytes(series, tmp_path):
-    # kill -9 twice, at moments nobody chose: while the process computes or writes, as it happens
+    # kill -9 twice, at moments nobody chose: while the process computes or writes, as it happens; a process
+    # that gets far ahead of its killer waits for it
     config = CONFIG.changed(updates=30_000, checkpoint_every=150)
     config.to_toml(tmp_path / "config.toml")
     np.save(tmp_path / "x.npy", series)
-    arguments = [
-        sys.executable,
-        "-c",
-        KILLED,
-        *(str(tmp_path / name) for name in ("x.npy", "config.toml", "run")),
-    ]
+    files = [str(tmp_path / name) for name in ("x.npy", "config.toml", "run")]
     seen = []
-    for wait in (0.05, 0.13):
-        process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        process.stdout.readline()  # training has begun
-        time.sleep(wait)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+    for enough, most in ((1000, 10_000), (12_000, 20_000)):
+        words = [sys.executable, "-c", KILLED, *files, str(most)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            reached = next((int(line) for line in process.stdout if int(line) >= enough), None)
+            process.kill()
+        assert reached is not None
+        assert process.returncode == -signal.SIGKILL
         seen.append(load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").training["done"])
-    assert 0 < seen[0] < seen[1] < config.updates
+        assert enough - config.checkpoint_every < seen[-1] <= most
+    assert seen[0] < seen[1] < config.updates
     continued = train(series, config, run=tmp_path / "run", progress=quiet)
     assert bytes_of(continued.model) == bytes_of(train(series, config, progress=quiet).model)
 
