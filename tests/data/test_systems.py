@@ -170,10 +170,14 @@ def test_observation_noise_is_not_the_process_noise_again_when_seeds_are_equal()
 
 def test_a_hundred_thousand_steps_take_well_under_a_second():
     lorenz63(10)
-    start = time.perf_counter()
-    lorenz63(100_000)
-    # about 0.02 s on an idle core; the bound leaves room for a busy machine
-    assert time.perf_counter() - start < 0.8
+
+    def seconds():
+        start = time.process_time()
+        lorenz63(100_000)
+        return time.process_time() - start
+
+    # about 0.02 s of processor time, which does not count what other processes take
+    assert min(seconds() for _ in range(3)) < 0.5
 
 
 @pytest.mark.parametrize(

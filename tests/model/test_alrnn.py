@@ -178,10 +178,14 @@ def test_a_state_that_is_not_a_number_is_a_divergence_too():
 def test_a_hundred_thousand_steps_of_thirty_units_take_under_a_second():
     model = initial_alrnn(30, 3, 10, seed=1)
     model.rollout(np.ones(3), 10)
-    start = time.perf_counter()
-    model.rollout(np.ones(3), 100_000)
-    # about 0.1 s on an idle core
-    assert time.perf_counter() - start < 1.0
+
+    def seconds():
+        start = time.process_time()
+        model.rollout(np.ones(3), 100_000)
+        return time.process_time() - start
+
+    # about 0.1 s of processor time, which does not count what other processes take
+    assert min(seconds() for _ in range(3)) < 1.0
 
 
 def test_a_network_cannot_be_changed_nor_its_copies():
