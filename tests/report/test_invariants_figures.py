@@ -16,6 +16,7 @@ from palrnn.report.invariants_figures import (
     spectra_figure,
     transitions_figure,
 )
+from palrnn.report.style import save_figure
 
 
 def _tent(slope=1.7):
@@ -69,8 +70,16 @@ def test_the_transition_graph_draws_each_move_between_codes():
     assert "3 codes" in axes.get_title(loc="left")
 
 
-def test_one_code_only_is_a_graph_too():
-    transitions_figure(symbolic_dynamics(np.ones((50, 3), dtype=bool)), lorenz63(50))
+def test_one_code_only_is_a_graph_of_one_circle_and_no_arrow(tmp_path):
+    x = lorenz63(50)
+    figure = transitions_figure(symbolic_dynamics(np.ones((50, 3), dtype=bool)), x)
+    axes = figure.axes[0]
+    assert axes.get_title(loc="left") == "1 codes, 0.00 bits per step"
+    assert len(axes.patches) == 0
+    shown = [int(label.strip("$x_")) - 1 for label in (axes.get_xlabel(), axes.get_ylabel())]
+    np.testing.assert_allclose(axes.collections[0].get_offsets(), [x[:, shown].mean(axis=0)])
+    save_figure(figure, tmp_path / "one.svg")
+    assert "mean dwell time (steps)" in (tmp_path / "one.svg").read_text()
 
 
 def test_all_figures_of_a_score_card_are_written(tmp_path):
