@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,17 +112,20 @@ def _vanished(name: str, folder: Path) -> list[str]:
 
     def remove() -> None:
         while not stop.wait(0.02):
-            if out.exists():
-                shutil.rmtree(out) if out.is_dir() else out.unlink()
+            # the command writes meanwhile: what cannot be removed now goes the next time
+            shutil.rmtree(out, ignore_errors=True)
+            with suppress(OSError):
+                out.unlink()
 
     remover = threading.Thread(target=remove)
     remover.start()
     try:
         _, text = process.communicate(timeout=120)
     finally:
+        faults = [] if remover.is_alive() else ["the thread that removes the folder died"]
         stop.set()
         remover.join()
-    return _one_line(process.returncode, text, may_succeed=True)
+    return faults + _one_line(process.returncode, text, may_succeed=True)
 
 
 def _judged(words: list[str], folder: Path, before: dict[str, bytes], start: Sequence[str] = ()) -> list[str]:
