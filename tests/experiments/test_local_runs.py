@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from oracles.rehearsal import FAIL, MURDER, SUM, chain
@@ -66,41 +67,50 @@ def test_a_worker_that_dies_is_replaced_and_its_task_gets_three_lives(tmp_path) 
     assert "its worker died 3 times" in (Store(tmp_path).failure(deadly) or "")
 
 
-def coordinator(folder: Path, count: int, seconds: float, diary: Path) -> subprocess.Popen[bytes]:
+def coordinator(folder: Path, count: int, **settings: Any) -> subprocess.Popen[bytes]:
     code = (
-        "from oracles.rehearsal import chain\nfrom palrnn.experiments import *\n"
+        "import signal\nfrom oracles.rehearsal import chain\nfrom palrnn.experiments import *\n"
         "from palrnn.engine.progress import quiet\n"
-        f"tasks = chain({count}, seconds={seconds}, diary={str(diary)!r})\n"
-        f"run(tasks, Store({str(folder)!r}), LocalEngine(2), progress=quiet)"
+        # what a shell starts in the background ignores it
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"run(chain({count}, **{settings!r}), Store({str(folder)!r}), LocalEngine(2), progress=quiet)"
     )
-    return subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": ":".join(sys.path)})
+    environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
+    return subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE)
 
 
-def wait_for(condition, seconds: float = 30.0) -> None:
+def wait_for(condition, seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.02)
 
 
+def stop(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
+    """Stop a coordinator and wait for its workers too: they share its output, which ends with the last."""
+    process.send_signal(how)
+    process.communicate(timeout=120)
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_run_continues_and_gives_the_files_of_an_uninterrupted_one(tmp_path, how) -> None:
-    tasks = chain(12, seconds=0.1, diary=str(tmp_path / "diary"))
-    folder = tmp_path / "stopped"
-    process = coordinator(folder, 12, 0.1, tmp_path / "diary")
-    wait_for(lambda: len(result_files(folder)) >= 4)
-    process.send_signal(how)
-    process.wait(timeout=20)
+    folder, diary, gate = tmp_path / "stopped", tmp_path / "diary", tmp_path / "gate"
+    settings = {"seconds": 0.1, "diary": str(diary), "free": 5, "gate": str(gate)}
+    process = coordinator(folder, 12, **settings)
+    try:
+        # the first that waits at the gate has begun: at most one of the five before it is still under way
+        wait_for(lambda: diary.is_file() and "5" in diary.read_text().splitlines())
+        # nothing opens the gate, so the workers end with their coordinator or not in time
+        stop(process, how)
+    finally:
+        process.kill()
     kept = len(result_files(folder))
-    assert 4 <= kept < 13
+    assert 4 <= kept <= 5
     assert not Store(folder).alive()
-    # the workers ended with their coordinator: after a moment, no task is begun any more
-    time.sleep(0.5)
-    begun = (tmp_path / "diary").read_text()
-    time.sleep(0.5)
-    assert (tmp_path / "diary").read_text() == begun
     # what was under way at most: one task per worker
-    assert len(begun.splitlines()) <= kept + 2
+    assert len(diary.read_text().splitlines()) <= kept + 2
+    gate.touch()
+    tasks = chain(12, **settings)
     tally = do(tasks, folder)
     assert (tally.before, tally.done) == (kept, 13 - kept)
     do(tasks, tmp_path / "whole")
@@ -109,11 +119,14 @@ def test_a_stopped_run_continues_and_gives_the_files_of_an_uninterrupted_one(tmp
 
 def test_a_killed_run_leaves_no_half_written_result(tmp_path) -> None:
     folder = tmp_path / "run"
-    process = coordinator(folder, 400, 0.0, tmp_path / "diary")
-    wait_for(lambda: len(result_files(folder)) >= 20)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait(timeout=20)
+    settings = {"free": 398, "gate": str(tmp_path / "gate")}
+    process = coordinator(folder, 400, **settings)
+    try:
+        wait_for(lambda: len(result_files(folder)) >= 20)
+        stop(process, signal.SIGKILL)
+    finally:
+        process.kill()
     store = Store(folder)
-    tasks = chain(400, seconds=0.0, diary=str(tmp_path / "diary"))
-    done = [task for task in tasks if store.has(task)]
+    done = [task for task in chain(400, **settings) if store.has(task)]
+    assert 20 <= len(done) <= 398
     assert [store.result(task)["total"] for task in done] == [task.settings["number"] for task in done]

@@ -17,11 +17,16 @@ MURDER = Kind("murder", "oracles.rehearsal:murder")
 
 
 def total(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
-    """Add a number to the totals of what is needed, take ``seconds``, and leave a line in ``diary``."""
+    """Add a number to the totals of what is needed, take ``seconds``, and leave a line in ``diary``.
+
+    With ``gate``, end only once that file exists.
+    """
     if "diary" in settings:
         with Path(settings["diary"]).open("a") as stream:
             stream.write(f"{settings['number']}\n")
     time.sleep(settings.get("seconds", 0.0))
+    if "gate" in settings:
+        _wait_for(Path(settings["gate"]))
     return {
         "total": settings["number"] + sum(json.loads(data)["result"]["total"] for data in inputs.values())
     }
@@ -44,9 +49,19 @@ def murder(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]
     return {"total": attempts}
 
 
-def chain(count: int, **extra: Any) -> list[Task]:
-    """Return ``count`` sums and one sum over all of them."""
-    leaves = [Task(SUM, {"number": k, **extra}, label=f"number {k}") for k in range(count)]
+def _wait_for(file: Path) -> None:
+    # longer than any test waits, but not forever: a worker that its test left behind must end as well
+    end = time.monotonic() + 300
+    while not file.exists():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{file} did not come")
+        time.sleep(0.02)
+
+
+def chain(count: int, *, gate: str | None = None, free: int = 0, **extra: Any) -> list[Task]:
+    """Return ``count`` sums and one sum over all of them; all but the first ``free`` wait for ``gate``."""
+    gates = [{} if gate is None or k < free else {"gate": gate} for k in range(count)]
+    leaves = [Task(SUM, {"number": k, **gates[k], **extra}, label=f"number {k}") for k in range(count)]
     return [
         *leaves,
         Task(SUM, {"number": 1000, **extra}, {f"leaf{k:03}": leaf for k, leaf in enumerate(leaves)}),
