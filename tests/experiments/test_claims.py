@@ -230,13 +230,30 @@ def test_findings_read_the_other_variants() -> None:
         trace_missing_switching=1.0,
         negative=0,
     )
-    found = {finding.about: finding for finding in gap_findings(pd.concat([paper, many]), 597, RESAMPLES)}
+    found = {finding.about: finding for finding in gap_findings(pd.concat([paper, many]), 597, 16, RESAMPLES)}
     beside = found["many samples, beside paper"].numbers
     assert beside["gap"]["value"] == pytest.approx(0.25)
     assert beside["evidence"]["value"] == pytest.approx(0.013)
     assert found["what is missing (many samples)"].numbers["switching_share"]["value"] == pytest.approx(0.01)
     assert found["entropy against its bound"].numbers["many samples"]["bound"] == 8.0
     assert found["negative directions"].numbers["paper"]["negative"]["value"] == 7
+
+
+def test_a_forcing_interval_behind_both_gap_and_entropy_is_found_out() -> None:
+    table = gap_table()
+    rng = np.random.default_rng(5)
+    common = np.log2(table["tau"].to_numpy())
+    table = table.assign(
+        gap=common + 0.1 * rng.standard_normal(len(table)),
+        entropy_bits=common + 0.1 * rng.standard_normal(len(table)),
+    )
+    found = gap_findings(table, 597, 16, RESAMPLES)[0]
+    assert found.about == "the forcing interval"
+    for stratum in found.numbers["strata"].values():
+        assert stratum["gap_with_tau"] > 0.9
+        assert stratum["entropy_with_tau"] > 0.9
+        # nothing is left once tau is known
+        assert stratum["partial"]["low"] < 0 < stratum["partial"]["high"]
 
 
 def test_the_floor_tells_how_many_models_are_beyond_reproach() -> None:

@@ -39,6 +39,20 @@ def test_partial_r_is_the_closed_form_of_rank_correlations(seed: int) -> None:
     assert partial_spearman(a, b, control) == pytest.approx(closed, abs=1e-12)
 
 
+def test_partial_r_given_two_others_is_read_off_the_inverse_of_the_rank_correlations() -> None:
+    a, b, first = correlated(60, 1)
+    second = first + np.random.default_rng(8).standard_normal(60)
+    inverse = np.linalg.inv(stats.spearmanr(np.column_stack([a, b, first, second])).statistic)
+    closed = -inverse[0, 1] / math.sqrt(inverse[0, 0] * inverse[1, 1])
+    assert partial_spearman(a, b, first, second) == pytest.approx(closed, abs=1e-12)
+
+
+def test_too_little_to_associate_is_not_a_number() -> None:
+    found = association([1.0, 2.0], [3.0, 4.0], [5.0, 6.0])
+    assert np.isnan([*found.spearman, found.p, *found.partial]).all()
+    assert np.isnan(bootstrap([], np.median)).all()
+
+
 def test_partial_r_sees_through_a_common_cause() -> None:
     rng = np.random.default_rng(3)
     control = np.repeat([0.1, 0.3, 0.5], 2000)

@@ -1,7 +1,7 @@
 """Rank statistics with confidence intervals, as in the paper's fixed-Q table.
 
 Spearman r    the correlation of ranks, with the p-value of the t distribution with n - 2 degrees of freedom
-partial r     the correlation of what is left of both ranks after a linear regression on the ranks of a third
+partial r     the correlation of what is left of both ranks after a linear regression on the ranks of others
 interval      the 2.5 and 97.5 percentiles over bootstrap resamples (Efron, 1979)
 """
 
@@ -52,13 +52,19 @@ def spearman(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     return r, float(2 * student.sf(abs(r) * math.sqrt(freedom / (1 - r * r)), freedom))
 
 
-def partial_spearman(a: ArrayLike, b: ArrayLike, control: ArrayLike) -> float:
-    """Return the correlation of the ranks of ``a`` and ``b`` after regressing both on those of ``control``.
+def partial_spearman(a: ArrayLike, b: ArrayLike, *controls: ArrayLike) -> float:
+    """Return the correlation of the ranks of ``a`` and ``b`` after regressing both on those of ``controls``.
 
-    NaN where the control explains one of them completely.
+    NaN where the controls explain one of them completely.
     """
     a, b = _pair(a, b)
-    return float(_partials(a, b, as_shape(control, "control", a.shape)))
+    ranks = [rankdata(as_shape(control, "control", a.shape)) for control in controls]
+    others = np.column_stack([np.ones(len(a)), *ranks])
+    left = []
+    for values in (rankdata(a), rankdata(b)):
+        residual = values - others @ np.linalg.lstsq(others, values, rcond=None)[0]
+        left.append(_without_rounding(residual))
+    return float(_correlations(*left))
 
 
 def association(
@@ -128,9 +134,13 @@ def _residuals(ranks: Floats, control: Floats) -> Floats:
     y, x = (values - values.mean(axis=-1, keepdims=True) for values in (ranks, control))
     power = (x * x).sum(axis=-1, keepdims=True)
     slope = (x * y).sum(axis=-1, keepdims=True) / np.where(power > 0, power, 1.0)
-    residual = y - slope * x
+    return _without_rounding(y - slope * x)
+
+
+def _without_rounding(residual: Floats) -> Floats:
     # ranks are whole or half numbers: a residual of rounding size is none
-    return np.where(np.abs(residual).max(axis=-1, keepdims=True) > 1e-9 * x.shape[-1], residual, 0.0)
+    size = np.abs(residual).max(axis=-1, keepdims=True)
+    return np.where(size > 1e-9 * residual.shape[-1], residual, 0.0)
 
 
 def _correlations(a: Floats, b: Floats) -> Floats:

@@ -79,7 +79,9 @@ def _claims(tables: dict[str, pd.DataFrame], preset: Preset) -> list[tuple[Claim
 def _findings(tables: dict[str, pd.DataFrame], preset: Preset) -> list[Finding]:
     findings = []
     if "gap" in tables:
-        findings += gap_findings(tables["gap"], 3 * (preset.gap.length - 1), preset.resamples)
+        findings += gap_findings(
+            tables["gap"], 3 * (preset.gap.length - 1), preset.evidence.tau, preset.resamples
+        )
     if "floor" in tables and "checkpoints" in tables:
         findings.append(floor_finding(tables["floor"], tables["checkpoints"], preset.evidence.tau))
     if "evidence" in tables and "checkpoints" in tables:
