@@ -118,6 +118,25 @@ def test_a_model_with_noise_keeps_it_unless_told_otherwise(files, capsys):
     assert (kept.process_std, kept.observation_std, kept.gate_std) == (0.5, 0.22, 0.11)
 
 
+def test_the_anchor_is_forced_as_in_training_unless_told_otherwise(files, capsys):
+    model, x, run = files
+    trained = load_checkpoint(model)
+    how = {"standardizer": trained.standardizer, "dt": trained.dt}
+    save_checkpoint(model, trained.model, training={"config": {"tau": 7}}, **how)
+    words = ("--configuration", "baseline", *QUICK)
+
+    def tau(checkpoint, output, *more):
+        assert call(capsys, "tune", checkpoint, x, "-o", output, *words, *more)[0] == 0
+        return tomllib.loads((output / "config.toml").read_text())["saem"]["tau"]
+
+    assert tau(model, run) == 7
+    assert tau(model, run.parent / "told", "--tau", 5) == 5
+    # a tuned model remembers it
+    assert tau(run, run.parent / "again") == 7
+    save_checkpoint(model, trained.model, **how)
+    assert tau(model, run.parent / "unknown") == 16
+
+
 def test_the_data_of_the_paper_needs_no_file(tmp_path, capsys):
     drift = ALRNN(np.full(4, 0.5), 0.1 * np.eye(4), np.zeros(4), np.ones((4, 3)), 1)
     save_checkpoint(tmp_path / "model.safetensors", drift)

@@ -55,7 +55,7 @@ def tune_command(
         list[float] | None,
         _option("Weight of the teacher-forcing loss (100); several for a comparison.", _TUNING),
     ] = None,
-    tau: Annotated[int | None, _option("Steps between its forcings (16).", _TUNING)] = None,
+    tau: Annotated[int | None, _option("Steps between its forcings (as trained, or 16).", _TUNING)] = None,
     evaluate_every: Annotated[
         int | None, _option("Iterations between held-out evaluations (before and after only).", _TUNING)
     ] = None,

@@ -72,8 +72,18 @@ def prepared_run(config: Path | None, given: dict[str, Any]) -> TuneRun:
         tuning = {"dt": 0.01, "reference_lyapunov": LORENZ63_EXPONENT} | tuning
     elif checkpoint.dt is not None:
         tuning = {"dt": checkpoint.dt} | tuning
+    tuning = _trained_tau(checkpoint) | tuning
     settings = TuneSettings(source=where, saem=SAEMConfig(**tuning))
     return _assembled(settings, checkpoint)
+
+
+def _trained_tau(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the forcing interval of the training, or of the tuning, that made the model, if it is known."""
+    for notes in (checkpoint.training, checkpoint.training.get("saem")):
+        config = notes.get("config") if isinstance(notes, dict) else None
+        if isinstance(config, dict) and "tau" in config:
+            return {"tau": config["tau"]}
+    return {}
 
 
 def remember(settings: TuneSettings, folder: Path) -> None:
