@@ -16,7 +16,7 @@ import pytest
 from example_runs import example_run
 
 from palrnn.report import style
-from palrnn.report.document import report_page, write_report
+from palrnn.report.document import headlines, report_page, write_report
 from palrnn.report.findings import Run
 from palrnn.report.page import rendered
 
@@ -261,3 +261,53 @@ def test_headings_do_not_skip_a_level(count: int) -> None:
     levels = [int(tag[1]) for tag, _ in reader.elements if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def card(run: Run, label: str) -> str:
+    return next(card.sentence for card in headlines(run) if card.label == label)
+
+
+def test_the_report_says_what_a_run_was_compared_with() -> None:
+    data = example_run()
+    assert data.invariants is not None
+    simulated = dataclasses.replace(data, invariants=data.invariants.changed(simulated="lorenz63"))
+    divergence = "State-space divergence D_stsp"
+    assert "the generated path and the held-out data fill" in card(data, divergence)
+    assert "stretches of the data differ" in card(data, divergence)
+    assert "the generated path and a simulation of lorenz63 fill" in card(simulated, divergence)
+    assert "simulations of lorenz63 differ" in card(simulated, divergence)
+    assert "against the reference: the held-out data." in read([data]).text
+    assert "against the reference: a simulation of lorenz63." in read([simulated]).text
+    both = "against the reference: the held-out data or a simulation of lorenz63."
+    assert both in read([data, simulated]).text
+
+
+def test_rates_are_per_step_where_the_time_step_is_unknown() -> None:
+    timed = example_run()
+    untimed = dataclasses.replace(timed, dt=None)
+    exponent = "Largest Lyapunov exponent λ₁"
+    assert "in 1.14 time units" in card(timed, exponent)
+    assert "in 1.14 steps" in card(untimed, exponent)
+    for runs, rate in (
+        ([timed], "per unit of time"),
+        ([untimed], "per step"),
+        ([timed, untimed], "per unit of time, or per step where that is unknown"),
+    ):
+        title = plots(read(runs))["lyapunov"]["layout"]["yaxis"]["title"]["text"]
+        assert title == f"exponent {rate}"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "dstsp", "said"),
+    [(1.1, 6.0, True), (1.1, 0.5, False), (0.3, 6.0, False), (1.1, None, False)],
+)
+def test_the_lesson_of_tuning_is_drawn_only_from_numbers_that_teach_it(
+    evidence: float, dstsp: float | None, said: bool
+) -> None:
+    run = example_run()
+    assert run.tuning is not None
+    *stages, last = run.tuning.stages
+    stages.append(last.changed(evidence=evidence, dstsp=dstsp))
+    tuned = dataclasses.replace(run, tuning=run.tuning.changed(stages=stages))
+    words = card(tuned, "Evidence gained by tuning")
+    assert ("more evidence is not the same as better dynamics" in words) == said

@@ -49,6 +49,7 @@ def judged(
     known, source = _known(card, system, lyapunov)
     return Invariants(
         steps=len(card.reference),
+        simulated=None if system is None else system.name,
         diverged_at=run.diverged_at,
         dstsp=None if run.dstsp is None else run.dstsp.value,
         outside=None if run.dstsp is None else run.dstsp.outside,

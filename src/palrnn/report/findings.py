@@ -45,9 +45,13 @@ class Symbols(Config):
 
 
 class Invariants(Config):
-    """Whether the free-running model has the long-run properties of the data."""
+    """Whether the free-running model has the long-run properties of the reference.
+
+    The reference is a simulation of the true system ``simulated``, or the held-out data where that is None.
+    """
 
     steps: int
+    simulated: str | None = None
     diverged_at: int | None = None
     dstsp: Number = None
     outside: Number = None
@@ -63,6 +67,11 @@ class Invariants(Config):
     valid_steps: Number = None
     valid_time: Number = None
     symbols: Symbols | None = None
+
+    @property
+    def reference(self) -> str:
+        """What the free run was compared with, in words."""
+        return "the held-out data" if self.simulated is None else f"a simulation of {self.simulated}"
 
 
 class Filtering(Config):

@@ -1,4 +1,4 @@
-"""Invariants: is it the same dynamics? Every score stands beside that of the data against itself."""
+"""Invariants: is it the same dynamics? Every score stands beside that of the reference against itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def section(runs: Sequence[Run]) -> Section | None:
         "Invariants",
         "Long-run properties that do not depend on the starting point. The floor is the distance between "
         "stretches of the "
-        "data itself, of the same length: a model cannot be asked to do better.",
+        "reference itself, of the same length: a model cannot be asked to do better.",
         tuple(blocks),
     )
 
@@ -57,9 +57,10 @@ def table(runs: Sequence[Run]) -> Table:
         rows = tuple(row for pair in scores for row in pair)
     sources = dict.fromkeys(part.reference_source for part in found if part.reference_source)
     steps = " or ".join(dict.fromkeys(str(part.steps) for part in found))
-    caption = f"Free runs of {steps} steps against the held-out data."
+    against = " or ".join(dict.fromkeys(part.reference for part in found))
+    caption = f"Free runs of {steps} steps against the reference: {against}."
     if sources:
-        caption += f" Reference: {'; '.join(sources)}."
+        caption += f" Its exponents: {'; '.join(sources)}."
     return Table(caption, header, rows, (csv_download("invariants.csv", header, rows),))
 
 
@@ -72,7 +73,7 @@ def _lines(found: Sequence[Invariants]) -> Iterator[tuple[str, list[str], list[s
         [_floor(part.dstsp_floor) for part in found],
     )
     outside = ["–" if part.outside is None else percent(part.outside) for part in found]
-    yield "Generated points outside the data's box", outside, none
+    yield "Generated points outside the reference's box", outside, none
     yield (
         "Power-spectrum distance D_H",
         [number(part.spectrum_distance) for part in found],
@@ -149,10 +150,17 @@ def spectrum(runs: Sequence[Run]) -> Figure:
         tuple(traces),
         {
             "xaxis": axis("number", dtick=5 if len(rows) > 12 else 1),
-            "yaxis": axis("exponent per unit of time"),
+            "yaxis": axis(f"exponent {_rate(runs)}"),
         },
         downloads=(csv_download("lyapunov.csv", ("run", "number", "exponent", "standard error"), rows),),
     )
+
+
+def _rate(runs: Sequence[Run]) -> str:
+    timed = [run.dt is not None for run in runs]
+    if all(timed):
+        return "per unit of time"
+    return "per unit of time, or per step where that is unknown" if any(timed) else "per step"
 
 
 def _exponent(found: Invariants, i: int) -> str:

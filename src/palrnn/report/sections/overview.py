@@ -51,12 +51,13 @@ def _divergence(run: Run) -> Card | None:
     found = run.invariants
     if found is None or found.dstsp is None:
         return None
-    sentence = "How differently the generated path and the held-out data fill state space (0: alike)."
+    sentence = f"How differently the generated path and {found.reference} fill state space (0: alike)."
     floor = found.dstsp_floor
     if floor is not None:
-        verdict = "no worse than" if found.dstsp <= floor.high else "more than"
+        verdict = "no more than" if found.dstsp <= floor.high else "more than"
         spread = f"{number(floor.median)}, up to {number(floor.high)}"
-        sentence += f" That is {verdict} stretches of the data differ among themselves: {spread}."
+        source = "stretches of the data" if found.simulated is None else f"simulations of {found.simulated}"
+        sentence += f" That is {verdict} {source} differ among themselves: {spread}."
     return Card("State-space divergence D_stsp", number(found.dstsp), sentence)
 
 
@@ -67,12 +68,13 @@ def _exponent(run: Run) -> Card | None:
     value = found.exponents[0]
     error = found.exponents_stderr[0] if found.exponents_stderr else None
     unit = f"± {number(error, 2)}" if error else ""
-    return Card("Largest Lyapunov exponent λ₁", number(value), _pace(value, found), unit)
+    return Card("Largest Lyapunov exponent λ₁", number(value), _pace(value, found, run.dt), unit)
 
 
-def _pace(value: float, found: Invariants) -> str:
+def _pace(value: float, found: Invariants, dt: float | None) -> str:
     if value > 0:
-        words = f"Nearby states part by a factor e in {number(1 / value)} time units: the model is chaotic."
+        units = "steps" if dt is None else "time units"
+        words = f"Nearby states part by a factor e in {number(1 / value)} {units}: the model is chaotic."
     else:
         words = "Nearby states do not part: the model is not chaotic."
     return (
@@ -121,14 +123,18 @@ def _evidence(run: Run) -> Card | None:
     if found is None or len(found.stages) < 2:
         return None
     first, last = found.stages[0], found.stages[-1]
-    moved = f"from {number(first.evidence)} to {number(last.evidence)} nats per step and coordinate"
-    words = f"Tuning by evidence moves held-out windows {moved}"
-    if first.lyapunov is not None and last.lyapunov is not None:
-        words += f", and λ₁ from {number(first.lyapunov)} to {number(last.lyapunov)}"
-        words += ": more evidence is not the same as better dynamics"
     if first.evidence is None or last.evidence is None:
         return None
-    gain = last.evidence - first.evidence
+    unit = "nats per step and coordinate"
+    moves = [f"held-out windows from {number(first.evidence)} to {number(last.evidence)} {unit}"]
+    if first.lyapunov is not None and last.lyapunov is not None:
+        moves.append(f"λ₁ from {number(first.lyapunov)} to {number(last.lyapunov)}")
+    gain, lesson = last.evidence - first.evidence, ""
+    if first.dstsp is not None and last.dstsp is not None:
+        moves.append(f"D_stsp from {number(first.dstsp)} to {number(last.dstsp)}")
+        if gain > 0 and last.dstsp > first.dstsp:
+            lesson = ": more evidence is not the same as better dynamics"
+    words = f"Tuning by evidence moves {', '.join(moves)}{lesson}"
     return Card("Evidence gained by tuning", f"{'+' if gain > 0 else ''}{number(gain)}", f"{words}.", "nats")
 
 
