@@ -71,7 +71,7 @@ def test_a_second_report_computes_nothing(folder, tmp_path, monkeypatch):
     def refused(*_, **__):
         raise AssertionError("computed again")
 
-    for name in ("saem", "observed_information", "rbpf"):
+    for name in ("saem", "compare_geometries", "observed_information", "rbpf"):
         monkeypatch.setattr(inferring, name, refused)
     assert run(*words) == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 import re
@@ -11,13 +12,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import pytest
 from example_runs import example_run
 
 from palrnn.report import style
 from palrnn.report.document import headlines, report_page, write_report
-from palrnn.report.findings import Run
+from palrnn.report.findings import Geometry, Run
 from palrnn.report.page import rendered
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;<b>"
@@ -311,3 +313,45 @@ def test_the_lesson_of_tuning_is_drawn_only_from_numbers_that_teach_it(
     tuned = dataclasses.replace(run, tuning=run.tuning.changed(stages=stages))
     words = card(tuned, "Evidence gained by tuning")
     assert ("more evidence is not the same as better dynamics" in words) == said
+
+
+def without_matrices(run: Run, **changes: Any) -> Run:
+    assert run.geometry is not None
+    kept = run.geometry.model_dump(exclude={"negative", "eigenvalues_itf", "eigenvalues_observed"})
+    light = {"logdet_gap": None, "q90": None, "overlap": [(50, 0.3)]}
+    return dataclasses.replace(run, geometry=Geometry(**(kept | light | changes)))
+
+
+def test_directions_are_not_counted_where_there_are_no_matrices() -> None:
+    run = without_matrices(example_run("large"))
+    alone, beside = read([run]), read([example_run("small"), run])
+    for reader in (alone, beside):
+        assert "not computed" in reader.text
+        assert "large: no matrices were computed for its 960 parameters" in reader.text
+        assert "large: the estimated marginal-likelihood information is indefinite" not in reader.text
+    assert "7 of 960" in beside.text
+    assert "spectra" not in plots(alone)
+    assert "spectra" in plots(beside)
+    assert plots(alone)["overlap"]["traces"][0]["mode"] == "markers"
+    # an older folder says 0 where nothing was computed
+    assert "0 of 960" not in read([without_matrices(example_run(), negative=0)]).text
+
+
+def test_without_a_curvature_of_forcing_the_rest_is_shown() -> None:
+    reader = read([without_matrices(example_run(), gap=None, trace_itf=None, overlap=[])])
+    assert "the forced rollout diverges on these steps" in reader.text
+    assert {"spectra", "overlap"}.isdisjoint(plots(reader))
+    assert "missing" in plots(reader)
+
+
+def test_steps_at_which_the_forced_prediction_diverged_are_a_gap() -> None:
+    run = example_run()
+    assert run.forecast is not None
+    forced = run.forecast.forced.copy()
+    forced[590:] = np.nan
+    lost = dataclasses.replace(run, forecast=dataclasses.replace(run.forecast, forced=forced))
+    reader = read([lost])
+    assert "without the 10 steps, from step 590 on, at which it diverges" in reader.text
+    assert "at which it diverges" not in read([run]).text
+    drawn = next(t for t in plots(reader)["run0-series"]["traces"] if t["name"] == "forced")["y"]["bdata"]
+    assert np.isnan(np.frombuffer(base64.b64decode(drawn), "<f4")).sum() == 10

@@ -15,12 +15,10 @@ from palrnn.engine.checks import Floats
 from palrnn.engine.progress import Progress, quiet
 from palrnn.facade.settings import FilterSettings, GeometrySettings, TuneSettings
 from palrnn.geometry import (
+    GeometryComparison,
     IndefiniteInformationWarning,
-    ObservedInformation,
-    curvature_gap,
-    itf_fisher,
-    itf_trace,
-    mismatch,
+    ITFOperator,
+    compare_geometries,
     observed_information,
 )
 from palrnn.inference import Filtered, rbpf, smooth
@@ -28,8 +26,6 @@ from palrnn.model import PALRNN
 from palrnn.report.findings import Filtering, Geometry, Stage, Tuning
 from palrnn.tuning import SAEMConfig, SAEMResult, saem
 
-# a matrix of this order and its eigenvalues still take seconds and tens of megabytes
-_MOST_DENSE = 3000
 _SHOWN_OVERLAPS = 50
 
 
@@ -73,30 +69,23 @@ def compared(
 ) -> Geometry:
     """Return how the curvatures of forcing and of the marginal likelihood compare on the start of ``x``.
 
-    Networks of more than 3000 drift parameters are compared by their traces only.
+    Large networks are compared without matrices (see `compare_geometries`). Where the forced rollout
+    diverges, forcing has no curvature, and what is found is that of the marginal likelihood.
     """
     segment, tau = x[: settings.steps], settings.tau or tau
-    std = typical(model.observation_std)
+    budget: dict[str, Any] = settings.model_dump(
+        include={"particles", "paths", "states_per_path", "target", "seed"}
+    )
+    budget["progress"] = progress
     with warnings.catch_warnings():
         # the report says so itself, with the number of negative directions
         warnings.simplefilter("ignore", IndefiniteInformationWarning)
-        louis = observed_information(
-            model,
-            segment,
-            particles=settings.particles,
-            paths=settings.paths,
-            states_per_path=settings.states_per_path,
-            target=settings.target,
-            seed=settings.seed,
-            progress=progress,
-        )
-        trace = itf_trace(model.drift, segment, tau, std)
-        gap = curvature_gap(trace, louis.trace_observed, len(segment))
-    steps, size = len(segment), model.drift.latent_dim * (model.drift.latent_dim + 2)
-    matrices: dict[str, Any] = {"logdet_gap": None, "q90": None, "negative": 0}
-    matrices |= {"eigenvalues_itf": [], "eigenvalues_observed": [], "overlap": []}
-    if size <= _MOST_DENSE and trace + louis.trace_observed / steps > 0:
-        matrices = _matrix_findings(itf_fisher(model.drift, segment, tau, std), louis, settings.ridge)
+        if _forcing_diverges(model, segment, tau):
+            louis, forcing = observed_information(model, segment, **budget), {}
+        else:
+            found = compare_geometries(model, segment, tau, ridge=settings.ridge, k=_SHOWN_OVERLAPS, **budget)
+            louis, forcing = found.observed, _forcing_findings(found)
+    steps = len(segment)
     return Geometry(
         steps=steps,
         tau=tau,
@@ -104,15 +93,13 @@ def compared(
         samples=louis.samples,
         target=settings.target,
         entropy_bits=louis.code_entropy,
-        gap=_number(gap),
-        trace_itf=trace,
         trace_observed=louis.trace_observed / steps,
         trace_complete=louis.trace_complete / steps,
         trace_state=(louis.trace_missing_state or 0.0) / steps,
         trace_switching=(louis.trace_missing_switching or 0.0) / steps,
         mir=louis.mir,
-        dimension=size,
-        **matrices,
+        dimension=model.drift.latent_dim * (model.drift.latent_dim + 2),
+        **forcing,
     )
 
 
@@ -185,19 +172,31 @@ def tuning(results: list[SAEMResult]) -> Tuning:
 
 
 def typical(std: float | Floats) -> float:
-    """Return one deviation for all coordinates: the root mean square."""
-    return float(np.sqrt(np.mean(np.square(std))))
+    """Return one deviation for all coordinates: the root mean square, or the one that there is."""
+    return float(std) if np.ndim(std) == 0 else float(np.sqrt(np.mean(np.square(std))))
 
 
-def _matrix_findings(itf: Floats, louis: ObservedInformation, ridge: float) -> dict[str, Any]:
-    found = mismatch(itf, louis.observed / louis.steps, ridge=ridge, k=_SHOWN_OVERLAPS)
-    return {
-        "logdet_gap": _number(found.logdet_gap),
-        "q90": _number(found.q90) if len(found.log10_gamma) else None,
-        "negative": found.negative,
-        "eigenvalues_itf": found.itf_eigenvalues.tolist(),
-        "eigenvalues_observed": found.observed_eigenvalues.tolist(),
-        "overlap": [(k + 1, float(value)) for k, value in enumerate(found.overlaps[:_SHOWN_OVERLAPS])],
+def _forcing_diverges(model: PALRNN, x: Floats, tau: int) -> bool:
+    try:
+        ITFOperator(model.drift, x, tau, model.observation_std)
+    except ValueError:
+        # model, series and settings have been checked: nothing else is left to refuse
+        return True
+    return False
+
+
+def _forcing_findings(found: GeometryComparison) -> dict[str, Any]:
+    values: dict[str, Any] = {"gap": _number(found.gap), "trace_itf": found.trace_itf}
+    whole = found.mismatch
+    if whole is None:
+        return values | {"overlap": [(found.k, found.overlap)]}
+    return values | {
+        "logdet_gap": _number(whole.logdet_gap),
+        "q90": _number(whole.q90),
+        "negative": whole.negative,
+        "eigenvalues_itf": whole.itf_eigenvalues.tolist(),
+        "eigenvalues_observed": whole.observed_eigenvalues.tolist(),
+        "overlap": [(k + 1, float(value)) for k, value in enumerate(whole.overlaps[:_SHOWN_OVERLAPS])],
     }
 
 

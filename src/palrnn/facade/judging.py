@@ -13,6 +13,7 @@ from palrnn.engine.checks import Floats
 from palrnn.facade.settings import JudgeSettings
 from palrnn.invariants import Floor, Scorecard, SymbolicDynamics, scorecard
 from palrnn.model import ALRNN, DivergenceWarning
+from palrnn.model.trajectory import BOUND
 from palrnn.report.findings import Forecast, Invariants, Spread, Symbols
 
 _SHOWN_CODES = 24
@@ -69,17 +70,18 @@ def judged(
 
 
 def forecast(model: ALRNN, x: Floats, standardizer: Standardizer, tau: int) -> Forecast:
-    """Return what the model makes of ``x (S, N)``: set back every ``tau`` steps, and left alone."""
+    """Return what the model makes of ``x (S, N)``: set back every ``tau`` steps, and left alone.
+
+    NaN stands where the state has diverged; forcing brings back only what is observed of it.
+    """
     seen = model.observed_dim
     forced, free = np.full_like(x, np.nan), np.full_like(x, np.nan)
     z, forced[0] = model.embed(x[0]), x[0]
-    with np.errstate(over="ignore", invalid="ignore"):
-        for t in range(len(x) - 1):
-            if t > 0 and t % tau == 0:
-                z[:seen] = x[t]
-            z = np.nan_to_num(z, nan=0.0, posinf=1e30, neginf=-1e30)
-            z = model.step(z)
-            forced[t + 1] = z[:seen]
+    for t in range(len(x) - 1):
+        if t > 0 and t % tau == 0:
+            z[:seen] = x[t]
+        z = model.step(z) if (np.abs(z) <= BOUND).all() else np.full_like(z, np.nan)
+        forced[t + 1] = np.where(np.abs(z[:seen]) <= BOUND, z[:seen], np.nan)
     alone = free_run(model, x[0], len(x))
     free[: len(alone)] = alone[:, :seen]
     return Forecast(standardizer.inverse(x), standardizer.inverse(forced), standardizer.inverse(free), tau)
@@ -94,7 +96,7 @@ def free_run(model: ALRNN, x1: Floats, steps: int, discard: int = 0) -> Floats:
 
 def _symbols(found: SymbolicDynamics, generated: Floats) -> Symbols:
     shown = min(_SHOWN_CODES, len(found.codes))
-    chances = found.transitions.toarray()[:shown, :shown]
+    chances = found.transitions[:shown, :shown].toarray()
     staying = chances.diagonal().copy()
     np.fill_diagonal(chances, 0.0)
     leaving = np.where(staying < 1, 1 - staying, 1.0)

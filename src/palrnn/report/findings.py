@@ -93,7 +93,11 @@ class Filtering(Config):
 
 
 class Geometry(Config):
-    """How sharp the two objectives are around the same parameters; matrices are per step."""
+    """How sharp the two objectives are around the same parameters; matrices are per step.
+
+    ``trace_itf`` is None where the forced rollout diverged. ``negative`` and what else needs matrices is None
+    or empty where there were none to compute it from.
+    """
 
     steps: int
     tau: int
@@ -101,20 +105,20 @@ class Geometry(Config):
     samples: int
     target: str
     entropy_bits: float
-    gap: Number
-    trace_itf: float
+    gap: Number = None
+    trace_itf: Number = None
     trace_observed: float
     trace_complete: float
     trace_state: float
     trace_switching: float
     mir: float
-    logdet_gap: Number
-    q90: Number
-    negative: int
+    logdet_gap: Number = None
+    q90: Number = None
+    negative: int | None = None
     dimension: int
-    eigenvalues_itf: list[float]
-    eigenvalues_observed: list[float]
-    overlap: list[tuple[int, float]]
+    eigenvalues_itf: tuple[float, ...] = ()
+    eigenvalues_observed: tuple[float, ...] = ()
+    overlap: tuple[tuple[int, float], ...] = ()
 
 
 class Stage(Config):

@@ -79,6 +79,10 @@ def _summary(run: Run, forecast: Forecast) -> str:
     error = np.sqrt(
         np.nanmean((forecast.forced - forecast.truth) ** 2, axis=0) / np.var(forecast.truth, axis=0)
     ).mean()
+    lost = np.flatnonzero(np.isnan(forecast.forced).any(axis=1))
+    gap = (
+        f", without the {len(lost)} steps, from step {lost[0]} on, at which it diverges" if lost.size else ""
+    )
     left = departure(forecast)
     unit = f" ({left * run.dt:.3g} time units)" if left is not None and run.dt else ""
     words = (
@@ -88,7 +92,7 @@ def _summary(run: Run, forecast: Forecast) -> str:
     )
     return (
         f"The forced prediction, set back every {forecast.tau} steps, is off by {error:.2g} standard "
-        "deviations in the mean; "
+        f"deviations in the mean{gap}; "
         f"the free-running one {words}."
     )
 

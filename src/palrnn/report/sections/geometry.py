@@ -17,8 +17,14 @@ def section(runs: Sequence[Run]) -> Section | None:
     having = [run for run in runs if run.geometry is not None]
     if not having:
         return None
-    blocks: list[Block] = [table(having), spectra(having), overlap(having), split(having)]
+    blocks: list[Block] = [table(having)]
+    if any(_has_matrices(_of(run)) for run in having):
+        blocks.append(spectra(having))
+    if any(_of(run).overlap for run in having):
+        blocks.append(overlap(having))
+    blocks.append(split(having))
     blocks += [_warning(run) for run in having if _of(run).negative]
+    blocks += [_without_matrices(run) for run in having if not _has_matrices(_of(run))]
     return Section(
         "geometry",
         "Two geometries",
@@ -60,7 +66,7 @@ def table(runs: Sequence[Run]) -> Table:
         ),
         (
             "Directions with negative γ",
-            *(f"{part.negative} of {part.dimension}" for part in found),
+            *(_negative(part) for part in found),
             "0 for a definite estimate",
         ),
         (
@@ -91,6 +97,8 @@ def spectra(runs: Sequence[Run]) -> Figure:
     words = []
     for i, run in enumerate(runs):
         found = _of(run)
+        if not _has_matrices(found):
+            continue
         of = f"{run.name}, " if len(runs) > 1 else ""
         shades = (colour(0), colour(1)) if len(runs) == 1 else (colour(i), colour(i))
         pairs = (
@@ -104,11 +112,10 @@ def spectra(runs: Sequence[Run]) -> Figure:
                 line(packed(np.arange(1, len(values) + 1)), packed(positive), f"{of}{name}", shade) | style
             )
             rows += [(run.name, name, k + 1, value) for k, value in enumerate(values)]
-        if found.eigenvalues_itf and found.eigenvalues_observed:
-            words.append(
-                f"{of}the largest eigenvalue is {number(found.eigenvalues_itf[0])} under forcing and "
-                f"{number(found.eigenvalues_observed[0])} under the marginal likelihood"
-            )
+        words.append(
+            f"{of}the largest eigenvalue is {number(found.eigenvalues_itf[0])} under forcing and "
+            f"{number(found.eigenvalues_observed[0])} under the marginal likelihood"
+        )
     return Figure(
         "spectra",
         "Eigenvalues of the two information matrices, per step",
@@ -124,20 +131,22 @@ def overlap(runs: Sequence[Run]) -> Figure:
     traces, rows, words = [], [], []
     for i, run in enumerate(runs):
         found = _of(run)
+        if not found.overlap:
+            continue
         name = run.name if len(runs) > 1 else "overlap"
         order, shared = [k for k, _ in found.overlap], [value for _, value in found.overlap]
-        traces.append(line(order, shared, name, colour(i), width=2))
+        # a large network has one number, for which a line is too short
+        marks = {"mode": "markers"} if len(order) == 1 else {}
+        traces.append(line(order, shared, name, colour(i), width=2) | marks)
         rows += [(run.name, k, value) for k, value in found.overlap]
-        if found.overlap:
-            of = f"{run.name}: " if len(runs) > 1 else ""
-            words.append(f"{of}the {order[-1]} sharpest directions overlap by {number(shared[-1])}")
-    if runs:
-        found = _of(runs[0])
-        chance = [k / found.dimension for k, _ in found.overlap]
+        of = f"{run.name}: " if len(runs) > 1 else ""
+        words.append(f"{of}the {order[-1]} sharpest directions overlap by {number(shared[-1])}")
+    first = next((_of(run) for run in runs if _of(run).overlap), None)
+    if first is not None:
+        order = list(range(1, first.overlap[-1][0] + 1))
+        chance = [k / first.dimension for k in order]
         by_chance = {"line": {"color": "@soft", "width": 1, "dash": "dash"}}
-        traces.append(
-            line([k for k, _ in found.overlap], chance, "by chance", "@soft", hoverinfo="skip") | by_chance
-        )
+        traces.append(line(order, chance, "by chance", "@soft", hoverinfo="skip") | by_chance)
     return Figure(
         "overlap",
         "Overlap of the sharpest directions",
@@ -216,6 +225,29 @@ def _warning(run: Run) -> Note:
         f"{run.name}: the estimated marginal-likelihood information is indefinite in {found.negative} of "
         f"{found.dimension} directions: {why}. Take more samples before reading single directions."
     )
+
+
+def _without_matrices(run: Run) -> Note:
+    found = _of(run)
+    if found.trace_itf is None:
+        return Note(
+            f"{run.name}: the forced rollout diverges on these steps, so that forcing has no curvature there "
+            "to compare with."
+        )
+    return Note(
+        f"{run.name}: no matrices were computed for its {found.dimension} parameters, so there is nothing to "
+        "say about single directions."
+    )
+
+
+def _negative(found: Geometry) -> str:
+    if found.negative is None or not _has_matrices(found):
+        return "not computed"
+    return f"{found.negative} of {found.dimension}"
+
+
+def _has_matrices(found: Geometry) -> bool:
+    return bool(found.eigenvalues_itf)
 
 
 def _of(run: Run) -> Geometry:
