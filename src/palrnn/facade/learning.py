@@ -50,8 +50,9 @@ def reconstruct(
     - ``lags`` and ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`), for
       systems that are observed in part only. ``delay=None`` takes the same time as ``tau``.
     - ``dt``: time per step. Without it, rates such as Lyapunov exponents are per step.
-    - ``system`` ("lorenz63", "rossler") says that ``x`` was simulated, so that floors and true exponents are
-      computed from the system itself; ``lyapunov`` gives the largest true exponent where it is known.
+    - ``system`` ("lorenz63", "rossler") says that ``x`` was simulated, with ``dt``, so that floors and true
+      exponents are computed from the system itself; ``lyapunov`` gives the largest true exponent where it is
+      known.
     - ``test_fraction``: the last part of a series, held out to judge the model. Of several trials the last
       one is held out.
     - ``run``: a folder to keep the run in; training continues there after an interruption.
@@ -77,6 +78,17 @@ def reconstruct(
         seed=seed,
         **({"sequence_length": min(_LONGEST_SEQUENCE, *map(len, training))} | settings),
     )
+    about = About(
+        name=name,
+        series="in memory" if system is None else f"{system}, simulated",
+        system=_known_system(system, dt, seen, lags),
+        columns=names,
+        training_steps=sum(map(len, training)),
+        trials=len(trials),
+        lags=lags,
+        delay=delay or 1,
+        lyapunov=None if lyapunov is None else as_float(lyapunov, "lyapunov"),
+    )
     result = train(
         [standardizer.transform(trial) for trial in training],
         config,
@@ -85,17 +97,6 @@ def reconstruct(
         standardizer=standardizer,
         dt=dt,
         progress=progress,
-    )
-    about = About(
-        name=name,
-        series="in memory" if system is None else f"{system}, simulated",
-        system=None if system is None else one_of(system, "system", SYSTEMS),
-        columns=names,
-        training_steps=sum(map(len, training)),
-        trials=len(trials),
-        lags=lags,
-        delay=delay or 1,
-        lyapunov=None if lyapunov is None else as_float(lyapunov, "lyapunov"),
     )
     losses = block_means(list(enumerate(result.history.loss.tolist(), start=1)))
     return Reconstruction(result.model, standardizer, held, config, dt, about, losses=losses).kept_in(run)
@@ -108,6 +109,19 @@ def _names(x: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise ValueError(f"columns must be a sequence of names, got {columns!r}")
     return tuple(str(column) for column in columns)
+
+
+def _known_system(system: str | None, dt: float | None, seen: int, lags: int) -> str | None:
+    """Return the name of the true system; refuse one that a model of ``x`` could not be compared with."""
+    if system is None:
+        return None
+    name = one_of(system, "system", SYSTEMS)
+    dim = len(SYSTEMS[name]().typical)
+    if lags == 1 and seen != dim:
+        raise ValueError(f"x must have the {dim} columns of system = {name!r}, got {seen}")
+    if lags == 1 and dt is None:
+        raise ValueError(f"dt must be given where system is, got None with {name!r}")
+    return name
 
 
 def _parts(trials: list[Floats], test_fraction: float) -> tuple[list[Floats], Floats]:
