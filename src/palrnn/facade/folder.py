@@ -21,7 +21,7 @@ from palrnn.data import load_series
 from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, read_toml
 from palrnn.engine.files import write_json, write_text
-from palrnn.model import Checkpoint, load_checkpoint
+from palrnn.model import Checkpoint, load_checkpoint, save_checkpoint
 
 CHECKPOINT, REFERENCE, CONFIG, HISTORY, FINDINGS = (
     "checkpoint.safetensors",
@@ -79,6 +79,38 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     return checkpoint
 
 
+def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write the checkpoint of a run; one that is there keeps the state in which its training is.
+
+    A state that belongs to another model is not overwritten but refused.
+    """
+    file = folder / CHECKPOINT
+    training, arrays = checkpoint.training, checkpoint.arrays
+    there = load_checkpoint(file) if file.exists() else None
+    if there is not None and there.arrays:
+        if "saem" in there.training or not _is_same_model(there, checkpoint):
+            raise ValueError(f"{folder}: another model was trained or tuned there; choose another folder")
+        training, arrays = there.training, there.arrays
+    save_checkpoint(
+        file,
+        checkpoint.model,
+        standardizer=checkpoint.standardizer,
+        dt=checkpoint.dt,
+        training=training,
+        arrays=arrays,
+    )
+
+
+def _is_same_model(one: Checkpoint, other: Checkpoint) -> bool:
+    """Whether the networks and their scales are the same, whatever the noise."""
+    parts = [
+        (c.drift.theta, c.drift.E, c.drift.gated, c.dt, c.standardizer.mean, c.standardizer.std)
+        for c in (one, other)
+        if c.standardizer is not None
+    ]
+    return len(parts) == 2 and all(np.array_equal(a, b) for a, b in zip(*parts, strict=True))
+
+
 def read_reference(folder: Path, dim: int) -> Floats:
     """Return the held-out series of a run."""
     file = folder / REFERENCE
@@ -97,16 +129,36 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def write_config(run: Path, data: Config, training: Config | None) -> None:
-    """Write where the series came from and how the model was trained."""
+    """Write where the series came from and how the model was trained.
+
+    A file with settings of a command, which continues by them, stays as it is.
+    """
+    if _is_of_a_command(run, data):
+        return
     tables = {"data": data.model_dump(mode="json", exclude_none=True)}
     if training is not None:
         tables["training"] = training.model_dump(mode="json", exclude_none=True)
     write_text(run / CONFIG, tomli_w.dumps(tables))
 
 
+def _is_of_a_command(run: Path, data: Config) -> bool:
+    """Whether config.toml holds more than `write_config` writes of ``data``."""
+    try:
+        there = read_config(run)
+    except ValueError:  # damaged
+        return False
+    table = there.get("data")
+    own = not isinstance(table, dict) or table.keys() <= type(data).model_fields.keys()
+    return not own or not there.keys() <= {"data", "training"}
+
+
 def write_losses(run: Path, losses: list[tuple[int, float]]) -> None:
-    """Write the course of the loss, if there is one."""
-    if losses:
+    """Write the course of the loss, if there is one; a file that tells it, perhaps with more, stays."""
+    try:
+        told = read_losses(run)
+    except ValueError:  # damaged
+        told = []
+    if losses and losses != told:
         write_text(run / HISTORY, "".join(["update,loss\n", *(f"{i},{loss:.7g}\n" for i, loss in losses)]))
 
 

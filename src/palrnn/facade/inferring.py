@@ -13,7 +13,7 @@ import numpy as np
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.progress import Progress, quiet
-from palrnn.facade.settings import FilterSettings, GeometrySettings, TuneSettings
+from palrnn.facade.settings import FilterSettings, GeometrySettings, Noise, TuneSettings
 from palrnn.geometry import (
     GeometryComparison,
     IndefiniteInformationWarning,
@@ -22,7 +22,7 @@ from palrnn.geometry import (
     observed_information,
 )
 from palrnn.inference import Filtered, rbpf, smooth
-from palrnn.model import PALRNN
+from palrnn.model import ALRNN, PALRNN
 from palrnn.report.findings import Filtering, Geometry, Stage, Tuning
 from palrnn.tuning import SAEMConfig, SAEMResult, saem
 
@@ -109,12 +109,14 @@ def tuned(
     settings: TuneSettings,
     configuration: str,
     *,
+    tau: int,
     dt: float | None = None,
     progress: Progress | None = None,
 ) -> SAEMResult:
     """Return what particle-SAEM makes of ``model``: the first half of ``x`` tunes, the second judges.
 
-    ``configuration`` is "baseline" to judge the model as it is.
+    ``configuration`` is "baseline" to judge the model as it is; ``tau`` is the forcing interval of
+    "anchored".
     """
     half = len(x) // 2
     length = min(settings.length, max(2, (half - 1) // 4))
@@ -127,6 +129,7 @@ def tuned(
         particles=settings.particles,
         paths=settings.paths,
         target=settings.target,
+        tau=tau,
         heldout_windows=min(settings.heldout_windows, (half - 1) // length),
         rollout_steps=steps + 1000,
         rollout_discard=1000,
@@ -168,6 +171,17 @@ def tuning(results: list[SAEMResult]) -> Tuning:
         particles=config.particles,
         target=config.target,
         stages=stages,
+    )
+
+
+def noise_of(model: ALRNN | PALRNN) -> Noise:
+    """Return the noise of a PAL-RNN, one deviation for all coordinates; the usual one for an AL-RNN."""
+    if not isinstance(model, PALRNN):
+        return Noise()
+    return Noise(
+        process_std=typical(model.process_std),
+        observation_std=typical(model.observation_std),
+        gate_std=model.gate_std,
     )
 
 

@@ -29,7 +29,7 @@ from palrnn.facade.settings import (
 )
 from palrnn.forcing import TrainConfig
 from palrnn.inference import Evidence, Filtered, windowed_evidence
-from palrnn.model import ALRNN, PALRNN, save_checkpoint
+from palrnn.model import ALRNN, PALRNN, Checkpoint
 from palrnn.report.document import write_report
 from palrnn.report.findings import Filtering, Geometry, Invariants, Run, Tuning
 
@@ -66,18 +66,12 @@ class Reconstruction:
         run = Path(path)
         checkpoint = folder.read_checkpoint(run)
         assert checkpoint.standardizer is not None
-        drift, model = checkpoint.drift, checkpoint.model
+        drift = checkpoint.drift
         held = (
             folder.read_reference(run, drift.observed_dim)
             if reference is None
             else as_shape(reference, "reference", (None, drift.observed_dim))
         )
-        noise = Noise()
-        if isinstance(model, PALRNN):
-            process, observation = (
-                inferring.typical(std) for std in (model.process_std, model.observation_std)
-            )
-            noise = Noise(process_std=process, observation_std=observation, gate_std=model.gate_std)
         settings = checkpoint.training.get("config")
         return cls(
             drift,
@@ -86,19 +80,24 @@ class Reconstruction:
             TrainConfig(**settings) if isinstance(settings, dict) else None,
             checkpoint.dt,
             About.of_run(run, folder.read_config(run).get("data")),
-            noise,
+            inferring.noise_of(checkpoint.model),
             folder.read_losses(run),
             folder.Findings(run / folder.FINDINGS),
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run to the folder ``path``, from which `load` and `palrnn report` read it."""
+        """Write the run to the folder ``path``, from which `load` and `palrnn report` read it.
+
+        In the folder in which the model was trained, training can still be continued afterwards; one in which
+        another model was trained, or any was tuned, is refused.
+        """
         run = Path(path)
         run.mkdir(parents=True, exist_ok=True)
         training = {} if self.config is None else {"config": self.config.model_dump(mode="json")}
-        save_checkpoint(
-            run / folder.CHECKPOINT, self.model, standardizer=self.standardizer, dt=self.dt, training=training
-        )
+        # an AL-RNN is read back with the usual noise
+        model = self.model if self.noise == Noise() else self.probabilistic
+        mine = Checkpoint(model, self.standardizer, self.dt, training)
+        folder.write_checkpoint(run, mine)
         self.kept_in(run)
 
     def kept_in(self, path: str | os.PathLike[str] | None) -> Reconstruction:
@@ -147,7 +146,10 @@ class Reconstruction:
         return self.standardizer.inverse(np.asarray(states)[:, : self.model.observed_dim])
 
     def invariants(self, settings: JudgeSettings | None = None, **changes: Any) -> Invariants:
-        """Return whether a long free run has the long-run properties of the held-out data, with floors."""
+        """Return whether a long free run has the long-run properties of the reference, with floors.
+
+        The reference is the true system where `about` names it, and the held-out data otherwise.
+        """
         chosen = _chosen(JudgeSettings, settings, changes)
 
         def work() -> Invariants:
@@ -205,19 +207,13 @@ class Reconstruction:
         """
         chosen = _chosen(TuneSettings, settings, changes)
         result = inferring.tuned(
-            self.probabilistic, self._x, chosen, configuration, dt=self.dt, progress=progress
-        )
-        model = result.model
-        noise = Noise(
-            process_std=inferring.typical(model.process_std),
-            observation_std=inferring.typical(model.observation_std),
-            gate_std=model.gate_std,
+            self.probabilistic, self._x, chosen, configuration, tau=self.tau, dt=self.dt, progress=progress
         )
         name = f"{self.about.name}, {configuration}"
         return replace(
             self,
-            model=model.drift,
-            noise=noise,
+            model=result.model.drift,
+            noise=inferring.noise_of(result.model),
             about=self.about.changed(name=name),
             kept=folder.Findings(),
         )
@@ -230,10 +226,11 @@ class Reconstruction:
 
         def work() -> Tuning:
             model, x = self.probabilistic, self._x
+            how: dict[str, Any] = {"tau": self.tau, "dt": self.dt}
             # the baseline is only judged, which has no steps to report
-            results = [inferring.tuned(model, x, chosen, "baseline", dt=self.dt, progress=quiet)]
+            results = [inferring.tuned(model, x, chosen, "baseline", progress=quiet, **how)]
             for name in chosen.configurations:
-                results.append(inferring.tuned(model, x, chosen, name, dt=self.dt, progress=progress))
+                results.append(inferring.tuned(model, x, chosen, name, progress=progress, **how))
             return inferring.tuning(results)
 
         return self._once("tuning", Tuning, chosen, work, noisy=True)
