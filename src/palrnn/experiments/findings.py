@@ -139,9 +139,10 @@ def _negative_directions(variants: dict[str, pd.DataFrame], median: Median) -> F
     first = next(iter(variants.values()))
     missing, informed = median(first["missing_dimensions"]), first["informed_dimensions"].median()
     text = (
-        f"the missing information is worth {missing} of {informed:.0f} directions, so little is left that "
-        "the sampling noise of the missing term turns the estimate of the observed information negative in "
-        "some; median number: "
+        f"the missing information is worth {missing} of {informed:.0f} directions. With few samples the "
+        "estimate of the observed information is negative wherever its noise exceeds what little is left; more "
+        "samples bring out more such directions: the parameters that teacher forcing finds do not maximise this "
+        "likelihood, which need not be concave there. Median number: "
     )
     return Finding("negative directions", text + "; ".join(words), numbers)
 
