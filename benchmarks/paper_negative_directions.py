@@ -1,4 +1,4 @@
-"""Do more smoothing samples make the observed information positive? One model of the zoo, up to 65,536 samples.
+"""Do more smoothing samples make the observed information positive? Up to 65,536 for one model of the zoo.
 
 python benchmarks/paper_negative_directions.py [results/paper]
 """

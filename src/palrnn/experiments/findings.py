@@ -111,8 +111,8 @@ def _forcing_intervals(models: pd.DataFrame, tau: int, resamples: int) -> Findin
         "the forcing interval",
         f"95 % of the gaps lie between 10^{low:.2f} and 10^{high:.2f}. Gap and entropy both rise with tau, "
         "which the paper does not give for its models; so pooled over tau they go together even at fixed "
-        "observation noise. By process noise, Spearman r of gap and of entropy with tau, partial r of the two "
-        f"given observation noise and tau, and both for one tau: {'; '.join(words)}",
+        "observation noise. By process noise, Spearman r of gap and of entropy with tau, partial r of the "
+        f"two given observation noise and tau, and both for one tau: {'; '.join(words)}",
         {"range": [low, high], "strata": numbers},
     )
 
@@ -140,9 +140,9 @@ def _negative_directions(variants: dict[str, pd.DataFrame], median: Median) -> F
     missing, informed = median(first["missing_dimensions"]), first["informed_dimensions"].median()
     text = (
         f"the missing information is worth {missing} of {informed:.0f} directions. With few samples the "
-        "estimate of the observed information is negative wherever its noise exceeds what little is left; more "
-        "samples bring out more such directions: the parameters that teacher forcing finds do not maximise this "
-        "likelihood, which need not be concave there. Median number: "
+        "estimate of the observed information is negative where its noise exceeds what little is left; more "
+        "samples bring out more such directions: the parameters that teacher forcing finds do not maximise "
+        "this likelihood, which need not be concave there. Median number: "
     )
     return Finding("negative directions", text + "; ".join(words), numbers)
 
