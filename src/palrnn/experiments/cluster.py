@@ -1,7 +1,8 @@
 """The cluster engine: the same jobs on the workers of an existing Dask cluster.
 
 The coordinator holds the store; workers only need palrnn of the same version. A job whose worker is lost is
-given to another one by the Dask scheduler; a job that loses its workers too often comes back as failed.
+given to another one by the Dask scheduler. A job that loses too many comes back as one whose worker died, and
+the runner decides: Dask also counts the jobs that only waited on a lost worker.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class ClusterEngine:
 
     def __init__(self, address: str, *, timeout: float = 20.0) -> None:
         try:
-            from distributed import Client
+            from distributed import Client, KilledWorker
         except ImportError:
             raise ValueError("a cluster needs Dask: pip install 'palrnn[cluster]'") from None
         try:
@@ -35,6 +36,7 @@ class ClusterEngine:
         except (OSError, TimeoutError) as error:
             raise ValueError(f"no Dask scheduler answers at {address} ({error})") from None
         self._address = address
+        self._killed = KilledWorker
         self._futures: dict[str, Any] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
 
@@ -58,7 +60,7 @@ class ClusterEngine:
         future.add_done_callback(lambda _, hash=job.hash: self._ended.put(hash))
 
     def next(self, timeout: float) -> list[tuple[str, Outcome | None]]:
-        """Return a job that ended, after at most ``timeout`` seconds."""
+        """Return a job that ended, within ``timeout`` seconds; None stands for too many workers that died."""
         try:
             hash = self._ended.get(timeout=timeout)
         except queue.Empty:
@@ -71,7 +73,9 @@ class ClusterEngine:
         except (OSError, CancelledError, asyncio.CancelledError) as error:
             # what a job raises arrives as an outcome, never here
             raise self._lost(error) from None
-        except Exception:  # too many workers lost, or the result could not travel
+        except self._killed:
+            return [(hash, None)]
+        except Exception:  # the result could not travel
             return [(hash, Outcome(None, traceback.format_exc()))]
 
     def running(self) -> list[str]:
