@@ -24,6 +24,8 @@ ENVIRONMENT = os.environ | {
     "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical",
     # a result that a killed worker took with it is asked for this long before it is computed again
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s",
+    # instead of three: a task is handed back when it has lost two workers
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
 }
 
 
@@ -108,7 +110,7 @@ def test_a_sweep_completes_though_a_worker_is_killed_and_equals_the_local_one(tm
     assert result_files(folder) == result_files(tmp_path / "local")
 
 
-@pytest.mark.timeout(600)  # a dozen workers have to start
+@pytest.mark.timeout(600)  # many workers have to start
 def test_failures_and_deadly_tasks_stay_single_and_a_killed_coordinator_is_continued(
     tmp_path, cluster
 ) -> None:
@@ -153,8 +155,8 @@ def test_failures_and_deadly_tasks_stay_single_and_a_killed_coordinator_is_conti
     assert (tally.before, tally.done, tally.failed) == (kept, 21 - kept, (bad, deadly))
     assert "ZeroDivisionError" in (Store(folder).failure(bad) or "")
     assert "its worker died 3 times" in (Store(folder).failure(deadly) or "")
-    # four workers to each life, as Dask counts them
-    assert (tmp_path / "deadly").read_text() == 3 * "xxxx"
+    # two workers to each life
+    assert (tmp_path / "deadly").read_text() == 3 * "xx"
     assert Store(folder).result(tasks[-1]) == {"total": 1000 + sum(range(20))}
 
 

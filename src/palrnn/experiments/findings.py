@@ -90,22 +90,23 @@ def _forcing_intervals(models: pd.DataFrame, tau: int, resamples: int) -> Findin
         alone = stratum[stratum["tau"] == tau]
         if len(stratum) < 3 or len(alone) < 3:
             continue
-        found = {
-            "gap_with_tau": spearman(gap, stratum["tau"])[0],
-            "entropy_with_tau": spearman(entropy, stratum["tau"])[0],
-            "partial": bootstrap(
-                np.column_stack([entropy, gap, noise, stratum["tau"]]),
-                lambda rows: partial_spearman(*rows.T),
-                resamples=resamples,
-            ),
-        }
+        with_tau = [spearman(values, stratum["tau"])[0] for values in (gap, entropy)]
+        partial = bootstrap(
+            np.column_stack([entropy, gap, noise, stratum["tau"]]),
+            lambda rows: partial_spearman(*rows.T),
+            resamples=resamples,
+        )
         one = association(alone["entropy_bits"], alone["gap"], alone["observation_std"], resamples=resamples)
         words.append(
-            f"at {process:g}: {found['gap_with_tau']:.2f} and {found['entropy_with_tau']:.2f}; partial r "
-            f"{found['partial']}; tau = {tau} alone ({len(alone)} models): r {one.spearman}, partial r "
-            f"{one.partial}"
+            f"at {process:g}: {with_tau[0]:.2f} and {with_tau[1]:.2f}; partial r {partial}; tau = {tau} "
+            f"alone ({len(alone)} models): r {one.spearman}, partial r {one.partial}"
         )
-        numbers[f"{process:g}"] = found | {"partial": found["partial"]._asdict(), "alone": one._asdict()}
+        numbers[f"{process:g}"] = {
+            "gap_with_tau": with_tau[0],
+            "entropy_with_tau": with_tau[1],
+            "partial": partial._asdict(),
+            "alone": one._asdict(),
+        }
     low, high = np.percentile(models["gap"], [2.5, 97.5])
     return Finding(
         "the forcing interval",

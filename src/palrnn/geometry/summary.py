@@ -21,7 +21,7 @@ from palrnn.geometry.observed import IndefiniteInformationWarning, ObservedInfor
 from palrnn.model import PALRNN
 
 #: Above this number of parameters no p x p matrix is built (128 MB each).
-MOST_DENSE = 4000
+MOST_DENSE = 3000
 
 
 @dataclass(frozen=True, eq=False)
