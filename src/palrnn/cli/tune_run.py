@@ -70,8 +70,8 @@ def prepared_run(config: Path | None, given: dict[str, Any]) -> TuneRun:
     checkpoint = load_checkpoint(where.checkpoint)
     if where.series == "lorenz63":
         tuning = {"dt": 0.01, "reference_lyapunov": LORENZ63_EXPONENT} | tuning
-    elif checkpoint.dt is not None:
-        tuning = {"dt": checkpoint.dt} | tuning
+    else:  # without a time step, a step is the unit of time
+        tuning = {"dt": checkpoint.dt or 1.0} | tuning
     tuning = _trained_tau(checkpoint) | tuning
     settings = TuneSettings(source=where, saem=SAEMConfig(**tuning))
     return _assembled(settings, checkpoint)

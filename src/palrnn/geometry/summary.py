@@ -20,7 +20,7 @@ from palrnn.geometry.itf import ITFOperator
 from palrnn.geometry.observed import IndefiniteInformationWarning, ObservedInformation, observed_information
 from palrnn.model import PALRNN
 
-#: Above this number of parameters no p x p matrix is built (128 MB each).
+#: Above this number of parameters no p x p matrix is built (72 MB each).
 MOST_DENSE = 3000
 
 
