@@ -629,6 +629,8 @@ def _settings(kind: type[Config]) -> dict[str, Kind | None]:
         words = str(setting.annotation)
         if setting.annotation is bool:
             kinds[name] = None
+        elif name == "seed":
+            kinds[name] = v.seed()
         elif "Literal" in words:
             kinds[name] = v.choice()
         elif "int" in words:
