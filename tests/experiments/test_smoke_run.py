@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -127,6 +128,9 @@ def test_figures_and_summary_come_from_the_tables_alone(smoke: Path, tmp_path: P
     page = (tmp_path / "fidelity.md").read_text()
     assert "cannot be compared" in page
     assert "\n\n## Why\n\nBecause.\n\n" in page
+    pictures = re.findall(r"!\[.+\]\((.+)\)", page)
+    assert len(pictures) == len(FIGURES)
+    assert all((tmp_path / picture).is_file() for picture in pictures)
     assert "entropy against its bound" in page.lower()
 
 

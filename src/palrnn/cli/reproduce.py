@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,7 +96,8 @@ def _reported(preset: Preset, output: Path, page: Path | None) -> dict[str, Any]
     if page is not None:
         notes = output / "notes.md"
         words = notes.read_text(encoding="utf-8") if notes.is_file() else ""
-        write_text(page, fidelity_page(summary, output.as_posix(), words))
+        figures = Path(os.path.relpath(output / "figures", page.parent)).as_posix()
+        write_text(page, fidelity_page(summary, output.as_posix(), words, figures))
     return summary
 
 

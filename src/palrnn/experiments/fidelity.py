@@ -15,8 +15,21 @@ Intervals are 95 % bootstrap percentiles. The rule that decided each verdict sta
 """
 
 
-def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "") -> str:
-    """Return the page of a summary whose tables are in ``folder``; ``notes`` come before the tables."""
+#: The figure that stands before the first table of a part of the paper.
+_FIGURES = {
+    "Fig. results a": ("results", "Ambiguity in the toy, curvature gap, and fine-tuning"),
+    "Fig. matrix_mismatch": ("mismatch", "Log-det gap, upper quantile and leading-subspace overlap"),
+    "Fig. rbpf_diagnostics": ("diagnostics", "Effective sample size and code entropy over a window"),
+    "Fig. attractor_overlays": ("attractor", "Attractors of the true system and of two models"),
+}
+_OURS = ("estimators", "Entropy, gap and negative directions by estimator")
+
+
+def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "", figures: str | None = None) -> str:
+    """Return the page of a summary whose tables are in ``folder``.
+
+    ``notes`` come before the tables; ``figures`` is the folder of the pictures, as the page sees it.
+    """
     verdicts = summary["verdicts"]
     words = {AGREES: "agree", DIFFERS: "differ", INCOMPARABLE: "cannot be compared"}
     counts = ", ".join(f"{verdicts[name]} {word}" for name, word in words.items())
@@ -33,6 +46,7 @@ def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "") -> str:
             where = claim["where"]
             lines += [
                 f"\n## {where}\n",
+                *_picture(figures, _FIGURES.get(where)),
                 "| claim | paper | ours | verdict | decided by |",
                 "|---|---|---|---|---|",
             ]
@@ -41,7 +55,7 @@ def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "") -> str:
             cells[3] = f"**{cells[3]}**"
         lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
     if summary["findings"]:
-        lines.append("\n## What the paper's numbers do not show\n")
+        lines += ["\n## What the paper's numbers do not show\n", *_picture(figures, _OURS)]
         lines += [f"- **{_begun(finding['about'])}**: {finding['found']}." for finding in summary["findings"]]
     if summary["computation"]:
         lines += ["\n## The computation\n", "| what | how many | seconds | machine |", "|---|---|---|---|"]
@@ -49,6 +63,10 @@ def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "") -> str:
             cells = [row["what"], row["count"], f"{row['seconds']:.0f}", row["machine"]]
             lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _picture(figures: str | None, figure: tuple[str, str] | None) -> list[str]:
+    return [] if figures is None or figure is None else [f"![{figure[1]}]({figures}/{figure[0]}.png)\n"]
 
 
 def _begun(words: str) -> str:
