@@ -12,7 +12,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from clock import best_times
+from clock import best_times, stay_on_one_core
 from peers_jax_filter import batched, jax_filter, textbook
 
 from palrnn import PALRNN, Standardizer, TrainConfig, add_observation_noise, lorenz63, rbpf, smooth, train
@@ -23,6 +23,7 @@ PARTICLES, STEPS = 256, 200
 
 
 def main() -> int:
+    stay_on_one_core()
     model, x = example(30, 10, STEPS)
     textbook_peer, batched_peer = (jax_filter(model, x, PARTICLES, way(model)) for way in (textbook, batched))
     seconds = best_times(
