@@ -166,7 +166,7 @@ def _case(words: str, work: Any, *, infinite: bool = False) -> Case:
 
 
 def million_steps() -> Iterator[Case]:
-    """Take a million steps of training data, rollout, exponents, filter and evidence."""
+    """Take a million steps of training data, rollout, exponents, teacher forcing, filter and smoother."""
     steps = 1_000_000
     x = palrnn.lorenz63(steps, seed=2)
     x = palrnn.Standardizer.fit(x).transform(x)
@@ -182,9 +182,9 @@ def million_steps() -> Iterator[Case]:
     drift = network((5, 3, 2), 0.6)
     model = palrnn.PALRNN(drift, 0.3, 0.3, 0.5)
 
-    def filtered() -> Any:
+    def filtered_and_smoothed() -> Any:
         found = palrnn.rbpf(model, x, particles=4)
-        return [found.increments, found.mean]
+        return [found.increments, found.mean, palrnn.smooth(found, paths=2).states]
 
     yield _case("train on a million steps", lambda: palrnn.train(x, config, progress=quiet).model.theta)
     yield _case("roll out a million steps", lambda: np.asarray(drift.rollout(x[0], steps)))
@@ -193,7 +193,7 @@ def million_steps() -> Iterator[Case]:
     )
     yield _case("teacher forcing on a million steps", lambda: palrnn.itf_gradient(drift, x, 16)[1].theta)
     yield _case("ITF trace of a million steps", lambda: palrnn.itf_trace(drift, x, 16, 0.1))
-    yield _case("filter a million steps", filtered)
+    yield _case("filter and smooth a million steps", filtered_and_smoothed)
     yield _case("D_stsp of a million steps", lambda: palrnn.dstsp(x[::-1], x).value)
 
 

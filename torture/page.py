@@ -101,7 +101,8 @@ def _files(found: dict[str, dict[str, Any]]) -> str:
     return f"""## Files from outside
 
 Checkpoints, series and configurations are data, never code: nothing is unpickled (torch files, which are
-pickles, go through torch's reader of weights only). A seeded fuzzer mutates good files; reading one must work or give the one-line error of its format.
+pickles, go through torch's reader of weights only). A seeded fuzzer mutates good files; reading one must work
+or give the one-line error of its format.
 
 | kind | mutated files tried | still readable | refused | slowest, s |
 |---|---|---|---|---|
