@@ -152,6 +152,9 @@ def test_the_published_files_make_a_fresh_folder_whole_again(smoke: Path, tmp_pa
     for name in ("settings.toml", "models.safetensors", "records.zip"):
         shutil.copy(smoke / name, folder)
     preset, store = preset_in(folder), Store(folder)
+    status = sweep_status(folder)
+    assert status["done"] == status["total"] - 1
+    assert not task_files(folder)  # to ask changes nothing
     unpack(preset, store)
     lacking = [task.kind.name for task in study_tasks(preset) if not store.has(task)]
     assert lacking == ["attractor"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from palrnn.engine.files import write_bytes
@@ -16,6 +17,7 @@ from palrnn.experiments.checkpoints import checkpoint_task, invariants_task, reg
 from palrnn.experiments.presets import Preset
 from palrnn.experiments.store import Store, line_bytes, read_lines
 from palrnn.experiments.studies import study_tasks
+from palrnn.experiments.task import Task
 from palrnn.experiments.zoo import write_zoo, zoo_checkpoint_bytes, zoo_models
 from palrnn.model import checkpoint_from_bytes
 
@@ -43,26 +45,33 @@ def pack(preset: Preset, store: Store) -> list[Path]:
 def unpack(preset: Preset, store: Store) -> int:
     """Put back the results that the archive holds and the folder lacks; return how many."""
     back = 0
+    for task, data in packed(preset, store):
+        _put(store.path(task), data)
+        back += 1
+    if (store.folder / _RECORDS).is_file():
+        with zipfile.ZipFile(store.folder / _RECORDS) as records:
+            for name in {_TIMINGS, _SESSIONS} & {*records.namelist()}:
+                if not (store.folder / name).exists():
+                    write_bytes(store.folder / name, records.read(name))
+    return back
+
+
+def packed(preset: Preset, store: Store) -> Iterator[tuple[Task, bytes]]:
+    """Yield the tasks, with their results, that the archive holds and the folder lacks."""
     if (store.folder / _ZOO).is_file():
         known = zoo_models(store.folder)
         tasks = {regime.name: checkpoint_task(preset, regime) for regime in regimes(preset)}
         lacking = [name for name, task in tasks.items() if name in known and not store.has(task)]
         for name, data in zoo_checkpoint_bytes(store.folder, *lacking).items():
             if _trained_by(data) == tasks[name].settings:
-                _put(store.path(tasks[name]), data)
-                back += 1
+                yield tasks[name], data
     if (store.folder / _RECORDS).is_file():
         with zipfile.ZipFile(store.folder / _RECORDS) as records:
             names = set(records.namelist())
             for task in study_tasks(preset):
                 name = _name(store, store.path(task))
                 if name in names and not store.has(task):
-                    _put(store.path(task), records.read(name))
-                    back += 1
-            for name in (_TIMINGS, _SESSIONS):
-                if name in names and not (store.folder / name).exists():
-                    write_bytes(store.folder / name, records.read(name))
-    return back
+                    yield task, records.read(name)
 
 
 def _zipped(preset: Preset, store: Store) -> bytes:
