@@ -93,9 +93,9 @@ def _gap(run: Run) -> Card | None:
     return Card(
         "Curvature gap g",
         number(found.gap),
-        f"In total, the forcing objective is {number(ratio)} times {side} around the trained parameters as "
-        "the marginal "
-        "likelihood of the same model, which allows for gate paths other than the forced one.",
+        f"By trace, which the sharpest directions rule, the forcing objective is {number(ratio)} times {side} "
+        "around the trained parameters as the marginal likelihood of the same model, which allows for gate "
+        "paths other than the forced one.",
         "decades",
     )
 
