@@ -93,7 +93,7 @@ def _gap(run: Run) -> Card | None:
     return Card(
         "Curvature gap g",
         number(found.gap),
-        f"By trace, which the sharpest directions rule, the forcing objective is {number(ratio)} times {side} "
+        f"By trace, ruled by the sharpest directions, the forcing objective is {number(ratio)} times {side} "
         "around the trained parameters as the marginal likelihood of the same model, which allows for gate "
         "paths other than the forced one.",
         "decades",
