@@ -5,15 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from command_line import run
 from tiny_reconstruction import TINY
-
-from palrnn.cli.main import main
-
-
-def run(*words):
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    return left.value.code
 
 
 def test_a_small_demo_writes_a_run_and_a_report(tmp_path, capsys):

@@ -6,19 +6,12 @@ import json
 
 import numpy as np
 import pytest
+from command_line import call
 
 from palrnn import ALRNN, PALRNN, Standardizer, lorenz63, save_checkpoint
-from palrnn.cli.main import main
 from palrnn.invariants import scorecard
 
 QUICK = ("--steps", "800", "--discard", "50", "--pairs", "2")
-
-
-def call(capsys, *words):
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    out, err = capsys.readouterr()
-    return int(left.value.code or 0), out, err
 
 
 def _lorenz_model():

@@ -7,17 +7,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import call
 from oracles.small_models import drawn_series, gated_model
 
 from palrnn import Standardizer, rbpf, save_checkpoint
-from palrnn.cli.main import main
-
-
-def call(capsys, *words):
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    out, err = capsys.readouterr()
-    return int(left.value.code or 0), out, err
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from command_line import run
 
 import palrnn
 from palrnn.cli import main as entry
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice
-from palrnn.cli.main import main
 from palrnn.engine import kernel
 from palrnn.engine.progress import lines, quiet
 
@@ -54,12 +54,6 @@ def commands(monkeypatch):
         voice.result(values, "the result")
 
     monkeypatch.setattr(entry, "app", app)
-
-
-def run(*words):
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    return left.value.code
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,10 @@ import shutil
 
 import numpy as np
 import pytest
+from command_line import run
 from tiny_reconstruction import TINY, tiny_reconstruction
 
-from palrnn.cli.main import main
 from palrnn.facade import inferring
-
-
-def run(*words):
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    return left.value.code
 
 
 @pytest.fixture(scope="module")

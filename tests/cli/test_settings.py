@@ -7,17 +7,10 @@ import tomllib
 
 import numpy as np
 import pytest
+from command_line import call
 
 from palrnn import initial_alrnn, lorenz63, save_checkpoint
-from palrnn.cli.main import main
 from palrnn.data import Standardizer
-
-
-def call(capsys, *words):
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    out, err = capsys.readouterr()
-    return int(left.value.code or 0), out, err
 
 
 @pytest.fixture

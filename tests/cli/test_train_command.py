@@ -7,8 +7,8 @@ import tomllib
 
 import numpy as np
 import pytest
+from command_line import run
 
-from palrnn.cli.main import main
 from palrnn.data import lorenz63, suggest_tau
 from palrnn.model import load_checkpoint
 
@@ -16,12 +16,6 @@ QUICK = (
     *("--latent-dim", "8", "--gated", "3", "--tau", "5", "--updates", "200"),
     *("--batch-size", "4", "--sequence-length", "30", "--learning-rate", "0.005"),
 )
-
-
-def run(*words):
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    return left.value.code
 
 
 def test_a_simulated_system_becomes_a_model_a_history_and_a_picture(tmp_path, capsys):

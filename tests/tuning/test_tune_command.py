@@ -7,8 +7,8 @@ import tomllib
 
 import numpy as np
 import pytest
+from command_line import call
 
-from palrnn.cli.main import main
 from palrnn.data import Standardizer
 from palrnn.model import ALRNN, PALRNN, load_checkpoint, save_checkpoint
 
@@ -26,13 +26,6 @@ QUICK = (
     "--heldout-windows",
     4,
 )
-
-
-def call(capsys, *words):
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    out, err = capsys.readouterr()
-    return int(left.value.code or 0), out, err
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -134,16 +135,17 @@ def lyapunov_spectrum(
     return _summary(sums, steps, block, dt, dim)
 
 
-class _Run:
+class _Run(Protocol):
     """A rollout that carries tangent vectors along; ``z`` is its current state."""
 
     z: Floats
 
     def carry(self, V: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
-        raise NotImplementedError
+        """Take steps and add the logs of growth to ``sums``; return the step of divergence, or -1."""
+        ...
 
 
-class _ModelRun(_Run):
+class _ModelRun:
     def __init__(self, model: ALRNN | PALRNN, x1: ArrayLike | None, process_noise: bool, seed: int) -> None:
         self.drift = drift = model.drift if isinstance(model, PALRNN) else model
         if x1 is None:
@@ -180,7 +182,7 @@ class _ModelRun(_Run):
         )
 
 
-class _SystemRun(_Run):
+class _SystemRun:
     def __init__(self, system: System, x1: ArrayLike | None, dt: float) -> None:
         self.system, self.dt, self.parameters = system, dt, np.array(system.parameters)
         # a start near an unstable fixed point takes thousands of steps to spiral away from it
