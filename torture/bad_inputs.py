@@ -21,7 +21,8 @@ import numpy as np
 
 import palrnn
 from palrnn.engine.progress import quiet
-from torture.public_calls import Row, rows
+from torture.calls import Row
+from torture.public_calls import rows
 
 #: What people do not construct: results, and exceptions.
 RESULTS = {

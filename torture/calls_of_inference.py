@@ -1,0 +1,199 @@
+"""The calls of inference and geometry: see `public_calls`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import palrnn
+from torture import values as v
+from torture.calls import Kinds, Row, noisy, series
+from torture.calls import drift as _drift
+
+#: Arguments that every function with a particle filter in it has.
+_BAYES: Kinds = {"particles": v.size(), "target": v.choice(), "seed": v.seed(), "progress": None}
+_RESAMPLING: Kinds = {"resampling": v.choice(), "ess_threshold": v.number(least=0.0)}
+
+
+def rows() -> dict[str, Row]:
+    """Return the table."""
+    return _inference() | _geometry() | _toy()
+
+
+def _inference() -> dict[str, Row]:
+    x, model = series(), noisy()
+    short = v.series(x[:12], gaps=True)
+    filtered = palrnn.rbpf(model, x[:12], particles=4)
+    smoothed = palrnn.smooth(filtered, paths=2)
+    return {
+        "path_posterior": Row(
+            {"model": model, "x": x[:12], "codes": smoothed.codes[0]},
+            {"model": v.instance(), "x": short, "codes": v.array(1.0 * smoothed.codes[0])},
+        ),
+        "rbpf": Row(
+            {"model": model, "x": x[:12], "particles": 4},
+            {
+                "model": v.instance(),
+                "x": short,
+                "schedule": v.array(np.ones(11)).without(
+                    "none", "text", "objects", "infinity", "nan", "huge", "complex"
+                ),
+            }
+            | _BAYES
+            | _RESAMPLING,
+        ),
+        "resample": Row(
+            {"weights": np.ones(4), "n": 3, "rng": np.random.default_rng(0)},
+            {
+                "weights": v.array(np.ones(4)).without("longer"),
+                "n": v.size(),
+                "rng": v.instance(),
+                "scheme": v.choice(),
+            },
+        ),
+        "smooth": Row(
+            {"filtered": filtered, "paths": 2},
+            {"filtered": v.instance(), "paths": v.size(), "states_per_path": v.size(), "seed": v.seed()},
+        ),
+        "windowed_evidence": Row(
+            {"model": model, "sequences": x[:30], "length": 8, "particles": 4},
+            {
+                "model": v.instance(),
+                "sequences": v.series(x[:30], gaps=True, trials=True),
+                "length": v.size(),
+                "windows": v.size(optional=True),
+                "threads": v.size(optional=True),
+            }
+            | _BAYES
+            | _RESAMPLING,
+        ),
+    }
+
+
+def _geometry() -> dict[str, Row]:
+    x, drift, model = series(), _drift(), noisy()
+    fixed, short = v.series(x), v.series(x[:12], gaps=True)
+    smoothed = palrnn.smooth(palrnn.rbpf(model, x[:12], particles=4), paths=2)
+    fisher, theta = palrnn.itf_fisher(drift, x[:20], 4, 0.3), drift.theta.size
+    posterior = palrnn.laplace(drift, fisher, prior_std=0.01)
+    forced = Row(
+        {"model": drift, "x": x[:20], "tau": 4, "observation_std": 0.3},
+        {
+            "model": v.instance(),
+            "x": v.series(x[:20]),
+            "tau": v.size(),
+            "observation_std": v.deviation(),
+            "alpha": v.number(least=0.0),
+        },
+    )
+    return {
+        "ITFOperator": forced,
+        "itf_fisher": forced,
+        "itf_trace": forced,
+        "compare_geometries": Row(
+            {"model": model, "x": x[:12], "tau": 4, "particles": 4, "paths": 2, "k": 3},
+            {
+                "model": v.instance(),
+                "x": v.series(x[:12]),
+                "tau": v.size(),
+                "alpha": v.number(least=0.0),
+                "paths": v.size(),
+                "states_per_path": v.size(),
+                "ridge": v.number(above=0.0),
+                "k": v.size(),
+            }
+            | _BAYES,
+            nan=True,
+        ),
+        "curvature_gap": Row(
+            {"itf": fisher, "observed": fisher, "steps": 20},
+            {"itf": v.array(fisher), "observed": v.array(fisher), "steps": v.size()},
+            nan=True,
+        ),
+        "invariant_error_bars": Row(
+            {"posterior": posterior, "reference": x, "draws": 2, "steps": 60, "discard": 5},
+            {
+                "posterior": v.instance(),
+                "reference": fixed,
+                "draws": v.size(),
+                "standardizer": v.instance(optional=True),
+                "steps": v.size(),
+                "discard": v.size(0),
+                "dt": v.number(above=0.0),
+                "seed": v.seed(),
+                "progress": None,
+            },
+            nan=True,
+        ),
+        "laplace": Row(
+            {"model": drift, "information": fisher, "prior_std": 0.01},
+            {"model": v.instance(), "information": v.array(fisher), "prior_std": v.number(above=0.0)},
+        ),
+        "louis_terms": Row(
+            {"model": model, "codes": smoothed.codes, "states": smoothed.states},
+            {
+                "model": v.instance(),
+                "codes": v.array(1.0 * smoothed.codes),
+                "states": v.array(smoothed.states).without("longer"),
+            },
+        ),
+        "mismatch": Row(
+            {"itf": fisher, "observed_per_step": fisher},
+            {
+                "itf": v.array(fisher),
+                "observed_per_step": v.array(fisher),
+                "ridge": v.number(above=0.0),
+                "k": v.size(),
+                "project": None,
+            },
+        ),
+        "observed_information": Row(
+            {"model": model, "x": x[:12], "particles": 4, "paths": 2},
+            {"model": v.instance(), "x": short, "paths": v.size(), "states_per_path": v.size()}
+            | _BAYES
+            | _RESAMPLING,
+            nan=True,
+        ),
+        "subspace_overlap": Row(
+            {"one": np.eye(theta)[:, :3], "other": np.eye(theta)[:, 1:4]},
+            {"one": v.array(np.eye(theta)[:, :3]), "other": v.array(np.eye(theta)[:, :3])},
+        ),
+    }
+
+
+def _toy() -> dict[str, Row]:
+    toy = palrnn.toy_series(0.3, steps=40)
+    return {
+        "toy_information": Row(
+            {"x": toy, "a0": 0.9, "a1": 0.6, "sigma": 0.15, "gate_std": 0.3},
+            {
+                "x": v.array(toy).without("longer"),
+                "a0": v.number(),
+                "a1": v.number(),
+                "sigma": v.number(above=0.0),
+                "gate_std": v.number(above=0.0),
+            },
+        ),
+        "toy_series": Row(
+            {"gate_std": 0.3, "steps": 20},
+            {
+                "gate_std": v.number(least=0.0),
+                "steps": v.size(),
+                "a0": v.number(),
+                "a1": v.number(),
+                "sigma": v.number(above=0.0),
+                "seed": v.seed(),
+            },
+        ),
+        "toy_study": Row(
+            {"gate_stds": [0.3], "seeds": 1, "steps": 20},
+            {
+                "gate_stds": v.array(np.array([0.3])).without("longer"),
+                "seeds": v.size(),
+                "steps": v.size(),
+                "a0": v.number(),
+                "a1": v.number(),
+                "sigma": v.number(above=0.0),
+                "progress": None,
+            },
+        ),
+    }

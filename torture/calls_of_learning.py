@@ -1,0 +1,230 @@
+"""The calls of forcing, tuning, the zoo and the facade, and all settings: see `public_calls`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import palrnn
+from palrnn.engine.config import Config
+from torture import values as v
+from torture.calls import RUN, Kinds, Row, noisy, optional, series
+from torture.calls import drift as _drift
+
+
+def rows() -> dict[str, Row]:
+    """Return the table."""
+    return _settings() | _forcing() | _tuning() | _front()
+
+
+def _settings() -> dict[str, Row]:
+    return {
+        "TrainConfig": Row({}, _kinds(palrnn.TrainConfig)),
+        "SAEMConfig": Row({}, _kinds(palrnn.SAEMConfig)),
+        "ReportSettings": Row(
+            {}, {name: v.instance().without("dict") for name in palrnn.ReportSettings.model_fields}
+        ),
+    }
+
+
+def _forcing() -> dict[str, Row]:
+    x, drift = series(), _drift()
+    fixed = v.series(x)
+    config = palrnn.TrainConfig(
+        latent_dim=5,
+        gated=2,
+        tau=4,
+        updates=2,
+        batch_size=2,
+        sequence_length=20,
+        evaluate_steps=100,
+        evaluate_discard=10,
+    )
+    objective = Row(
+        {"model": drift, "x": x, "tau": 4},
+        {
+            "model": v.instance(),
+            "x": v.series(x, trials=True),
+            "tau": v.size(),
+            "alpha": v.number(least=0.0),
+        },
+    )
+    return {
+        "itf_gradient": objective,
+        "itf_loss": objective,
+        "free_running_evaluation": Row(
+            {"model": drift, "heldout": x, "steps": 100, "discard": 10},
+            {
+                "model": v.instance(),
+                "heldout": fixed,
+                "update": None,
+                "steps": v.size(),
+                "discard": v.size(0),
+                "dt": v.number(above=0.0),
+            },
+            nan=True,
+        ),
+        "train": Row(
+            {"x": x, "config": config},
+            {
+                "x": v.series(x, columns=False, trials=True),
+                "config": v.instance(optional=True),
+                "heldout": optional(fixed),
+                "standardizer": v.instance(optional=True),
+                "dt": v.number(above=0.0, optional=True),
+            }
+            | RUN,
+        ),
+        "train_many": Row(
+            {"x": x, "configs": [config], "workers": 1},
+            {
+                "x": v.series(x, columns=False, trials=True),
+                "configs": v.instance().without("list"),
+                "workers": v.size(optional=True),
+                "runs": None,
+                "heldout": optional(fixed),
+                "standardizer": v.instance(optional=True),
+                "dt": v.number(above=0.0, optional=True),
+                "progress": None,
+            },
+        ),
+    }
+
+
+def _tuning() -> dict[str, Row]:
+    x, model = series(), noisy()
+    fixed, held = v.series(x), np.stack([x[:9], x[9:18]])
+    tuning = palrnn.SAEMConfig(
+        length=8,
+        iterations=1,
+        windows=2,
+        particles=4,
+        paths=2,
+        heldout_windows=2,
+        rollout_steps=60,
+        rollout_discard=10,
+    )
+    return {
+        "compare": Row(
+            {
+                "model": model,
+                "sequences": x,
+                "configs": {"full": tuning},
+                "heldout": x,
+                "reference": x,
+                "threads": 1,
+            },
+            {
+                "model": v.instance(),
+                "sequences": v.series(x, trials=True, gaps=True),
+                "configs": v.instance().without("dict"),
+                "heldout": optional(v.series(x, trials=True, gaps=True)),
+                "reference": optional(fixed),
+                "slack": v.number(least=0.0),
+                "seed": v.seed(),
+                "threads": v.size(optional=True),
+                "standardizer": v.instance(optional=True),
+            }
+            | RUN,
+            nan=True,
+        ),
+        "comparison_configs": Row(
+            {"config": tuning, "betas": [1.0]},
+            {
+                "config": v.instance(),
+                "betas": v.array(np.array([1.0])).without("longer", "nothing", "one axis more"),
+            },
+        ),
+        "heldout_evaluation": Row(
+            {"model": model, "config": tuning, "heldout": held, "reference": x},
+            {
+                "model": v.instance(),
+                "config": v.instance(),
+                "heldout": optional(v.array(held, gaps=True)).without("longer"),
+                "reference": optional(fixed),
+                "seed": v.seed(),
+                "threads": v.size(optional=True),
+            },
+            nan=True,
+        ),
+        "lorenz63_sequences": Row(
+            {"count": 1, "steps": 20, "discard": 5},
+            {
+                "count": v.size(),
+                "steps": v.size(6),
+                "discard": v.size(0),
+                "observation_std": v.number(least=0.0),
+                "seed": v.seed(),
+            },
+        ),
+        "saem": Row(
+            {"model": model, "sequences": x, "config": tuning, "threads": 1},
+            {
+                "model": v.instance(),
+                "sequences": v.series(x, trials=True, gaps=True),
+                "config": v.instance(optional=True),
+                "seed": v.seed(),
+                "heldout": optional(v.series(x, trials=True, gaps=True)),
+                "reference": optional(fixed),
+                "threads": v.size(optional=True),
+                "standardizer": v.instance(optional=True),
+            }
+            | RUN,
+            nan=True,
+        ),
+    }
+
+
+def _front() -> dict[str, Row]:
+    x = series()
+    return {
+        "load_from_zoo": Row({"path": "", "name": "x"}, {"path": v.path(), "name": None}),
+        "zoo_models": Row({"path": ""}, {"path": v.path()}),
+        "reconstruct": Row(
+            {
+                "x": np.vstack([x, x]),
+                "latent_dim": 5,
+                "gated": 2,
+                "updates": 2,
+                "sequence_length": 20,
+                "batch_size": 2,
+            },
+            {
+                "x": v.series(np.vstack([x, x]), columns=False, trials=True),
+                "dt": v.number(above=0.0, optional=True),
+                "latent_dim": v.size(),
+                "gated": v.size(0),
+                "tau": v.size(optional=True),
+                "updates": v.size(),
+                "lags": v.size(),
+                "delay": None,
+                "test_fraction": v.number(above=0.0),
+                "seed": v.seed(),
+                "columns": v.instance(optional=True).without("list", "dict", "array"),
+                "name": None,
+                "system": v.choice(optional=True),
+                "lyapunov": v.number(optional=True),
+                "settings": None,
+            }
+            | RUN,
+        ),
+    }
+
+
+def _kinds(kind: type[Config]) -> Kinds:
+    """Return the wrong values of each setting, by its type."""
+    kinds: Kinds = {}
+    for name, setting in kind.model_fields.items():
+        words = str(setting.annotation)
+        if setting.annotation is bool:
+            kinds[name] = None
+        elif name == "seed":
+            kinds[name] = v.seed()
+        elif "Literal" in words:
+            kinds[name] = v.choice()
+        elif "int" in words:
+            least = next((m.ge for m in setting.metadata if hasattr(m, "ge")), 0)
+            # a number written as text, or 2.0 for 2, is understood
+            kinds[name] = v.size(least, optional="None" in words)
+        else:
+            kinds[name] = v.number(optional="None" in words)
+    return kinds

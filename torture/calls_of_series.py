@@ -1,0 +1,250 @@
+"""The calls of data, model and invariants: see `public_calls`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from torture import values as v
+from torture.calls import Kinds, Row, noisy, optional, series
+from torture.calls import drift as _drift
+
+
+def rows() -> dict[str, Row]:
+    """Return the table."""
+    return _data() | _model() | _invariants()
+
+
+def _data() -> dict[str, Row]:
+    x = series()
+    plain, trials = v.series(x, columns=False), v.series(x, columns=False, trials=True, gaps=True)
+    simulated: Kinds = {
+        "steps": v.size(),
+        "dt": v.number(above=0.0),
+        "process_std": v.number(least=0.0),
+        "scale": optional(v.array(np.ones(3))),
+        "discard": v.size(0),
+        "seed": v.seed(),
+    }
+    return {
+        "Standardizer": Row(
+            {"mean": np.zeros(3), "std": np.ones(3)},
+            {"mean": v.array(np.ones(3)).without("longer", "nothing"), "std": v.array(np.ones(3))},
+        ),
+        "add_observation_noise": Row(
+            {"x": x, "std": 0.1, "scale": np.ones(3)},
+            {
+                "x": plain.without("three axes", "four axes"),
+                "std": v.number(least=0.0),
+                "scale": optional(v.array(np.ones(3))),
+                "seed": v.seed(),
+            },
+        ),
+        "autocorrelation": Row({"x": x, "lags": 5}, {"x": trials, "lags": v.size(0, most=159)}),
+        "delay_embed": Row(
+            {"x": x, "lags": 2, "delay": 2},
+            {
+                "x": v.series(x, columns=False, gaps=True).without("no values"),
+                "lags": v.size(),
+                "delay": v.size(),
+            },
+        ),
+        "load_series": Row(
+            {"path": ""}, {"path": v.path(), "columns": None, "min_steps": None, "allow_nan": None}
+        ),
+        "load_trials": Row(
+            {"path": ""},
+            {"path": v.path(), "trial": None, "columns": None, "min_steps": None, "allow_nan": None},
+        ),
+        "lorenz63": Row(
+            {"steps": 10, "discard": 5}, simulated | {name: v.number() for name in ("sigma", "rho", "beta")}
+        ),
+        "rossler": Row({"steps": 10, "discard": 5}, simulated | {name: v.number() for name in "abc"}),
+        "lorenz96": Row(
+            {"steps": 10, "discard": 5, "dim": 4},
+            simulated | {"dim": v.size(4), "forcing": v.number(), "scale": optional(v.array(np.ones(4)))},
+        ),
+        "subsequences": Row(
+            {"x": x, "count": 2, "length": 5},
+            {
+                "x": v.series(x, columns=False, gaps=True).without("no values"),
+                "count": v.size(),
+                "length": v.size(most=160),
+                "seed": v.seed(),
+            },
+        ),
+        "suggest_tau": Row({"x": x}, {"x": trials, "level": v.number(above=0.0), "most": v.size()}),
+        "train_test_split": Row(
+            {"x": x},
+            {
+                "x": v.series(x, columns=False, gaps=True).without("no values"),
+                "test_fraction": v.number(above=0.0),
+            },
+        ),
+        "windows": Row(
+            {"x": x, "length": 10},
+            {"x": v.series(x, columns=False, gaps=True).without("no values"), "length": v.size()},
+        ),
+    }
+
+
+def _model() -> dict[str, Row]:
+    drift = _drift()
+    return {
+        "ALRNN": Row(
+            {"A": drift.A, "W": drift.W, "h": drift.h, "E": drift.E, "gated": 2},
+            {"A": v.array(drift.A).without("longer")}
+            | {name: v.array(getattr(drift, name)) for name in "WhE"}
+            | {"gated": v.size(0, most=5)},
+        ),
+        "PALRNN": Row(
+            {"drift": drift, "process_std": 0.1, "observation_std": 0.1, "gate_std": 0.1},
+            {
+                "drift": v.instance(),
+                "process_std": v.deviation(),
+                "observation_std": v.deviation(),
+                "gate_std": v.number(least=0.0),
+                "initial_std": v.deviation(optional=True),
+            },
+        ),
+        "import_torch": Row({"path": "", "gated": 2}, {"path": v.path(), "gated": None}),
+        "initial_alrnn": Row(
+            {"latent_dim": 5, "observed_dim": 3, "gated": 2},
+            {
+                "latent_dim": v.size(),
+                "observed_dim": v.size(most=5),
+                "gated": v.size(0, most=5),
+                "init_std": v.number(least=0.0),
+                "seed": v.seed(),
+            },
+        ),
+        "load_checkpoint": Row({"path": ""}, {"path": v.path()}),
+        "save_checkpoint": Row(
+            {"path": "/nonexistent/x", "model": drift},
+            {
+                "path": v.path().without("unknown type"),
+                "model": v.instance(),
+                "standardizer": v.instance(optional=True),
+                "dt": v.number(above=0.0, optional=True),
+                "training": v.instance(optional=True).without("dict", "list"),
+                "arrays": v.instance(optional=True).without("dict", "list"),
+            },
+        ),
+    }
+
+
+def _invariants() -> dict[str, Row]:
+    x, drift, model = series(), _drift(), noisy()
+    plain, fixed = v.series(x, columns=False), v.series(x)
+    judged: Kinds = {
+        "bins": v.size(),
+        "smoothing": v.number(above=0.0),
+        "protocol": v.choice(),
+        "seed": v.seed(),
+    }
+    return {
+        "cycles": Row(
+            {"model": drift, "trajectory": np.asarray(drift.rollout(x[0], 60)), "max_period": 3},
+            {
+                "model": v.instance(),
+                "trajectory": v.series(np.asarray(drift.rollout(x[0], 60))),
+                "max_period": v.size(),
+                "min_period": v.size(),
+                "most_words": v.size(),
+                "closeness": v.number(above=0.0),
+            },
+        ),
+        "dstsp": Row(
+            {"generated": x, "reference": x[::-1]},
+            {
+                "generated": fixed,
+                "reference": plain,
+                "method": v.choice(optional=True).without("list", "dict"),
+                "mixture_std": None,
+                "samples": None,
+            }
+            | judged,
+        ),
+        "dstsp_floor": Row(
+            {"source": x, "length": 20, "pairs": 2},
+            {
+                "source": plain,
+                "length": v.size(),
+                "pairs": v.size(),
+                "dt": v.number(above=0.0),
+                "process_std": v.number(least=0.0),
+            }
+            | judged,
+        ),
+        "fixed_points": Row(
+            {"model": drift}, {"model": v.instance(), "virtual": None, "most_gated": v.size(0, most=24)}
+        ),
+        "lyapunov_spectrum": Row(
+            {"model": drift, "x1": x[0], "steps": 50, "discard": 5},
+            {
+                "model": v.instance(),
+                "x1": v.array(x[0]),
+                "steps": v.size(),
+                "discard": v.size(0),
+                "dt": v.number(above=0.0),
+                "k": v.size(optional=True, most=5),
+                "process_noise": None,
+                "seed": v.seed(),
+            },
+        ),
+        "prediction_error": Row(
+            {"model": drift, "x": x, "n": 3, "horizon": 10, "starts": 5},
+            {
+                "model": v.instance(),
+                "x": fixed,
+                "n": v.size(),
+                "dt": v.number(above=0.0),
+                "lyapunov": v.number(above=0.0, optional=True),
+                "threshold": v.number(above=0.0),
+                "horizon": v.size(),
+                "starts": v.size(),
+            },
+            nan=True,
+        ),
+        "quantities_of_interest": Row(
+            {"model": drift, "reference": x, "discard": 10},
+            {
+                "model": v.instance(),
+                "reference": fixed,
+                "standardizer": v.instance(optional=True),
+                "x1": optional(v.array(x[0])),
+                "steps": v.size(optional=True),
+                "discard": v.size(0),
+                "dt": v.number(above=0.0),
+                "k": v.size(optional=True, most=5),
+                "observation_noise": None,
+                "sigma": v.number(least=0.0),
+            }
+            | judged,
+            nan=True,
+        ),
+        "spectrum_distance": Row(
+            {"generated": x, "reference": x[::-1]},
+            {"generated": fixed, "reference": plain, "sigma": v.number(least=0.0)},
+        ),
+        "spectrum_floor": Row(
+            {"source": x, "length": 20, "pairs": 2},
+            {
+                "source": plain,
+                "length": v.size(),
+                "pairs": v.size(),
+                "dt": v.number(above=0.0),
+                "process_std": v.number(least=0.0),
+                "sigma": v.number(least=0.0),
+                "seed": v.seed(),
+            },
+        ),
+        "stochastic_counterparts": Row(
+            {"model": model, "reference": x, "discard": 10},
+            {"model": v.instance(), "reference": fixed, "settings": None},
+            nan=True,
+        ),
+        "symbolic_dynamics": Row(
+            {"codes": x > 0},
+            {"codes": v.series(x, columns=False).without("booleans", "no columns")},
+        ),
+    }
