@@ -109,9 +109,46 @@ def repeated(typing: Any, array: Any, offset: Any) -> Any:
 
 
 @intrinsic
+def everywhere(typing: Any, value: Any) -> Any:
+    """``value``, a float, in every lane."""
+    lanes = LanesType(value)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _repeated(builder, context.get_value_type(lanes), arguments[0])
+
+    return lanes(value), generate
+
+
+@intrinsic
 def plus(typing: Any, a: Any, b: Any) -> Any:
     """``a + b``."""
     return a(a, b), lambda context, builder, signature, arguments: builder.fadd(*arguments)
+
+
+@intrinsic
+def times(typing: Any, a: Any, b: Any) -> Any:
+    """``a * b``."""
+    return a(a, b), lambda context, builder, signature, arguments: builder.fmul(*arguments)
+
+
+@intrinsic
+def over(typing: Any, a: Any, b: Any) -> Any:
+    """``a / b``."""
+    return a(a, b), lambda context, builder, signature, arguments: builder.fdiv(*arguments)
+
+
+@intrinsic
+def root(typing: Any, a: Any) -> Any:
+    """The square root of ``a``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = arguments[0].type
+        kind = ir.FunctionType(vector, [vector])
+        return builder.call(
+            cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.{a.suffix}"), arguments
+        )
+
+    return a(a), generate
 
 
 @intrinsic

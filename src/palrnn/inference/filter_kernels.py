@@ -8,61 +8,53 @@ import numpy as np
 from numba import njit
 
 from palrnn.engine.kernel import kernel
-from palrnn.inference.kalman_kernels import WORD, bit, condition, open_units, predict
+from palrnn.inference import bundle_kernels as bundle
+from palrnn.inference.kalman_kernels import WORD
 from palrnn.inference.noise_kernels import GATES, RESAMPLING, fill_normals, fill_uniforms, mixed, stream_key
 from palrnn.inference.resampling_kernels import resample, settle
+from palrnn.inference.tile_kernels import LANES
 
 PAPER, EXACT = 0, 1
 
 
 @kernel
-def draw_gates(system, target, key, slot, mean, cov, values, scratch):
-    """Draw u = z_gated + gate noise from the belief into ``values (P,)``; the gates are 1{u > 0}.
-
-    PAPER: each u_j from its own marginal N(mu_j, nu_j + gate_std^2), so that P(u_j > 0) is the integrated
-    probit Phi(mu / sqrt(nu + gate_std^2)); the belief stays as it was.
-
-    EXACT: u jointly from N(m_g, P_gg + gate_std^2 I), and the belief is conditioned on it, because a gate
-    that was drawn from z says something about z.
-    """
-    first = system.latent_dim - values.shape[0]
-    fill_normals(key, slot, values)
-    if target == EXACT:
-        condition(mean, cov, first, values, system.gate, True, system.latent_dim, scratch)
-    else:
-        for j in range(values.shape[0]):
-            k = first + j
-            values[j] = mean[k] + math.sqrt(cov[k, k] + system.gate[j]) * values[j]
-
-
-@kernel
-def pack(values, words):
-    """Write the bits 1{values_j > 0} of ``values (P,)`` into ``words (ceil(P / 64),)``, unsigned 64-bit."""
-    words[:] = np.uint64(0)
-    for j in range(values.shape[0]):
-        words[j // WORD] |= np.uint64(values[j] > 0.0) << np.uint64(j % WORD)
+def pack(values, words, first):
+    """Write the bits 1{values_j > 0} of ``values (P, LANES)`` into ``words (n, ceil(P / 64))`` from ``first``."""
+    count = min(LANES, words.shape[0] - first)
+    for word in range(words.shape[1]):
+        start = word * WORD
+        for lane in range(count):
+            bits = np.uint64(0)
+            for j in range(start, min(start + WORD, values.shape[0])):
+                bits |= np.uint64(values[j, lane] > 0.0) << np.uint64(j - start)
+            words[first + lane, word] = bits
 
 
 @kernel
 def code_entropy(words, weights):
     """-sum_c p(c) log2 p(c), p(c) = sum of ``weights (n,)`` over particles with code c = ``words (n, w)``.
 
-    Codes of more than 64 bits are told apart by a 64-bit hash.
+    Codes of more than 64 bits are told apart by a 64-bit hash. Masses are gathered in a table by open
+    addressing, at most half full.
     """
     n = weights.shape[0]
-    keys = np.empty(n, dtype=np.uint64)
+    size = 2
+    while size < 2 * n:
+        size *= 2
+    keys, masses = np.empty(size, dtype=np.uint64), np.full(size, -1.0)
     for i in range(n):
-        keys[i] = words[i, 0]
+        key = words[i, 0]
         for w in range(1, words.shape[1]):
-            keys[i] = mixed(keys[i]) + words[i, w]
-    order = np.argsort(keys)
-    entropy, mass = 0.0, 0.0
-    for r in range(n):
-        mass += weights[order[r]]
-        if r == n - 1 or keys[order[r + 1]] != keys[order[r]]:
-            if mass > 0.0:
-                entropy -= mass * math.log2(mass)
-            mass = 0.0
+            key = mixed(key) + words[i, w]
+        slot = np.int64(mixed(key) & np.uint64(size - 1))
+        while masses[slot] >= 0.0 and keys[slot] != key:
+            slot = (slot + 1) & (size - 1)
+        keys[slot] = key
+        masses[slot] = max(masses[slot], 0.0) + weights[i]
+    entropy = 0.0
+    for mass in masses:
+        if mass > 0.0:
+            entropy -= mass * math.log2(mass)
     return max(entropy, 0.0)
 
 
@@ -106,7 +98,7 @@ def reweigh(log_weights, loglik, weights):
 
 @kernel
 def filter_steps(
-    system, target, scheme, threshold, schedule, key, x, start, stop, mean, cov, log_weights, scratch, out
+    system, target, scheme, threshold, schedule, key, x, start, stop, mean, cov, log_weights, room, out
 ):
     """Take transitions t = start, ..., stop - 1 of all particles; return the step at which all died, or -1.
 
@@ -116,29 +108,40 @@ def filter_steps(
     ``threshold`` * n, or as ``schedule (T-1,)`` says where it is not negative; never after the last step,
     where it would only add noise.
 
-    ``x (T, N)``; ``mean (n, D)``, ``cov (n, D, D)``, ``log_weights (n,)`` are the particles, changed in
-    place; ``out`` holds one row per transition of everything that is kept (see `Record`).
+    A code is 1{u > 0} with u = z_gated + gate noise. PAPER: each u_j is drawn from its own marginal N(mu_j,
+    nu_j + gate_std^2), so that P(u_j > 0) is the integrated probit Phi(mu / sqrt(nu + gate_std^2)); the
+    belief stays as it was. EXACT: u is drawn jointly from N(m_g, P_gg + gate_std^2 I), and the belief is
+    conditioned on it, because a gate that was drawn from z says something about z.
+
+    ``x (T, N)``; ``mean`` and ``cov`` hold the beliefs in bundles (see `bundles`) and are changed in place,
+    as is ``log_weights (n,)``; ``out`` holds one row per transition of everything that is kept (see `Record`).
     """
-    particles = mean.shape[0]
-    values = np.empty(system.gate.shape[0])
-    loglik, weights, uniforms = np.empty(particles), np.empty(particles), np.empty(particles)
+    particles, bundles = log_weights.shape[0], mean.shape[0]
+    observation, gate, hidden = system.observation, system.gate, system.hidden
+    free = system.J.shape[1] - gate.shape[0]
+    inputs, seen = room.gates[free:], np.empty((x.shape[1], LANES))
+    loglik, weights, uniforms = np.empty(bundles * LANES), np.empty(particles), np.empty(particles)
     for t in range(start, stop):
-        gate_key = stream_key(key, t, GATES)
-        for i in range(particles):
-            draw_gates(system, target, gate_key, i, mean[i], cov[i], values, scratch)
-            pack(values, out.codes[t, i])
-            count = open_units(system, out.codes[t, i], scratch)
-            predict(system, count, mean[i], cov[i], scratch)
-            loglik[i] = condition(
-                mean[i], cov[i], 0, x[t + 1], system.observation, False, system.latent_dim, scratch
-            )
+        gate_key, codes = stream_key(key, t, GATES), out.codes[t]
+        for n in range(x.shape[1]):
+            seen[n] = x[t + 1, n]
+        for b in range(bundles):
+            m, P = mean[b], cov[b]
+            fill_normals(gate_key, b, inputs)
+            if target == EXACT:
+                bundle.condition(m, P, free, inputs, gate, True, room, loglik, b * LANES)
+            else:
+                bundle.draw_marginals(m, P, free, inputs, gate)
+            pack(inputs, codes, b * LANES)
+            bundle.predict(system, m, P, room)
+            bundle.condition(m, P, hidden, seen, observation, False, room, loglik, b * LANES)
         increment = reweigh(log_weights, loglik, weights)
         if math.isnan(increment):
             return t
         out.increments[t] = increment
         out.ess[t] = 1.0 / np.sum(weights * weights)
-        summarise(weights, mean, out.codes[t], out.mean[t + 1], out.gate_probability[t])
-        out.code_entropy[t] = code_entropy(out.codes[t], weights)
+        summarise(weights, mean, codes, out.mean[t + 1], out.gate_probability[t])
+        out.code_entropy[t] = code_entropy(codes, weights)
         out.bit_entropy[t] = bit_entropy(out.gate_probability[t])
         if t + 1 == x.shape[0] - 1:
             break
@@ -149,11 +152,9 @@ def filter_steps(
             fill_uniforms(stream_key(key, t, RESAMPLING), uniforms)
             resample(scheme, weights, uniforms, ancestors)
             out.survivors[t] = settle(ancestors)
-            for i in range(particles):
-                log_weights[i] = -math.log(particles)
-                if ancestors[i] != i:
-                    mean[i] = mean[ancestors[i]]
-                    cov[i] = cov[ancestors[i]]
+            log_weights[:] = -math.log(particles)
+            refill(ancestors, mean)
+            refill(ancestors, cov)
         else:
             out.survivors[t] = particles
             for i in range(particles):
@@ -162,16 +163,36 @@ def filter_steps(
 
 
 @kernel
+def refill(ancestors, beliefs):
+    """Copy the lanes of ``ancestors (n,)`` to the particles whose ancestor is another one.
+
+    ``beliefs (bundles, size)`` holds lanes. An ancestor is its own ancestor, so that the order does not
+    matter.
+    """
+    for i in range(ancestors.shape[0]):
+        ancestor = ancestors[i]
+        if ancestor != i:
+            source, target = beliefs[ancestor // LANES], beliefs[i // LANES]
+            shift = ancestor % LANES - i % LANES
+            for at in range(i % LANES, target.shape[0], LANES):
+                target[at] = source[at + shift]
+
+
+@kernel
 def summarise(weights, mean, words, mixture_mean, probability):
     """sum_i w_i m_i into ``mixture_mean (M,)`` and P(c_j = 1) into ``probability (P,)``."""
-    mixture_mean[:] = 0.0
-    probability[:] = 0.0
-    for i in range(weights.shape[0]):
-        w = weights[i]
-        if w == 0.0:
-            continue
-        for k in range(mixture_mean.shape[0]):
-            mixture_mean[k] += w * mean[i, k]
-        for j in range(probability.shape[0]):
-            if bit(words[i], j):
-                probability[j] += w
+    particles = weights.shape[0]
+    for k in range(mixture_mean.shape[0]):
+        total = 0.0
+        for b in range(mean.shape[0]):
+            for lane in range(min(LANES, particles - b * LANES)):
+                w = weights[b * LANES + lane]
+                # the mean of a dead particle may be infinite
+                total += w * mean[b, k * LANES + lane] if w > 0.0 else 0.0
+        mixture_mean[k] = total
+    for j in range(probability.shape[0]):
+        word, shift = j // WORD, np.uint64(j % WORD)
+        total = 0.0
+        for i in range(particles):
+            total += weights[i] * np.float64(np.int64((words[i, word] >> shift) & np.uint64(1)))
+        probability[j] = total

@@ -1,8 +1,7 @@
 """One Gaussian belief N(m, P): predicting it through a gated linear step and conditioning it on coordinates.
 
-All observations here are single coordinates of the state with independent noise, so conditioning goes one
-coordinate at a time and needs no matrix inverse. Arrays are padded with zeros to D, a multiple of 8 (see
-`system`). The upper triangle of P is what counts; `condition` ends by copying it to the lower one.
+This is what `smooth` walks a gate path with. The filter has the same steps for many beliefs at once in
+`bundle_kernels`. Arrays are padded with zeros to D, a multiple of 8 (see `system`).
 """
 
 from __future__ import annotations
@@ -12,29 +11,9 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.inference.tile_kernels import combine, product
+from palrnn.engine.lanes import everywhere, fma, lane_count, put, take, times
 
 WORD = 64
-
-
-@kernel
-def open_units(system, words, scratch):
-    """Sort the gated units into ``scratch.active`` (open) and ``scratch.closed`` by the code in ``words``.
-
-    J = A + W D(c) (eq. pwa) has the column A_j + W_j for an open unit j, and only A_jj on the diagonal for a
-    closed one. The ungated units stand at the head of ``active``, always. Returns how many units are active.
-    """
-    gated = system.gate.shape[0]
-    free = system.latent_dim - gated
-    active, closed = free, 0
-    for j in range(gated):
-        opened = np.int64(bit(words, j))
-        # both are written, one of them counts: the bits are random, so a branch would be mispredicted
-        scratch.active[active] = free + j
-        scratch.closed[closed] = free + j
-        active += opened
-        closed += 1 - opened
-    return active
 
 
 @kernel
@@ -44,34 +23,40 @@ def bit(words, j):
 
 
 @kernel
-def predict(system, count, mean, cov, scratch):
-    """m <- J m + h,  P <- J P J^T + Q, in place, for the units that `open_units` listed and counted.
-
-    ``mean (D,)``, ``cov (D, D)``: all of P is read, its upper triangle is written.
-    """
-    latent, dim = system.latent_dim, mean.shape[0]
-    JP, A, after = scratch.product, system.A, scratch.after
-    active, closed, shut = scratch.active, scratch.closed, latent - count
-    product(JP, dim, system.Ft, 0, 1, dim, cov, active, count, latent, True, False)
-    for c in range(shut):
-        k = closed[c]
-        combine(JP, k * dim, 1.0, JP, k * dim, A[k], cov, k * dim, dim)
-    product(cov, dim, JP, 0, dim, 1, system.Ft, active, count, latent, True, True)
-    for c in range(shut):
-        k = closed[c]
-        for i in range(k + 1):
-            cov[i, k] += JP[i, k] * A[k]
-    for i in range(latent):
-        cov[i, i] += system.process[i]
-    product(after, dim, mean, 0, 0, 1, system.Ft, active, count, 1, True, False)
-    for c in range(shut):
-        k = closed[c]
-        after[k] += A[k] * mean[k]
-    combine(mean, 0, 1.0, after, 0, 1.0, system.h, 0, dim)
+def transition(system, words, Jt):
+    """The transpose of J = A + W D(c) (eq. pwa) into ``Jt (D, D)``, for the code c in ``words``."""
+    latent, gated = system.latent_dim, system.gate.shape[0]
+    Jt[:] = system.Ft
+    for j in range(gated):
+        if not bit(words, j):
+            k = latent - gated + j
+            Jt[k, :] = 0.0
+            Jt[k, k] = system.A[k]
 
 
 @kernel
-def condition(mean, cov, first, values, variances, drawn, latent, scratch):
+def predict(system, Jt, mean, cov, work):
+    """m <- J m + h,  P <- J P J^T + Q, in place; ``mean (D,)``, ``cov (D, D)``, ``work (D, D)`` scratch."""
+    np.dot(cov, Jt, work)
+    np.dot(Jt.T, work, cov)
+    for i in range(system.latent_dim):
+        cov[i, i] += system.process[i]
+        # two products round the two triangles differently
+        for j in range(i):
+            cov[i, j] = cov[j, i]
+    mean[:] = np.dot(mean, Jt) + system.h
+
+
+@kernel
+def combine(out, at, a, left, left_at, b, right, right_at, dim):
+    """out[j] = a left[j] + b right[j] for j < dim, a multiple of 8, from the given position of each array."""
+    x, y = everywhere(a), everywhere(b)
+    for j in range(0, dim, lane_count(out)):
+        put(out, at + j, fma(x, take(left, left_at + j), times(y, take(right, right_at + j))))
+
+
+@kernel
+def condition(mean, cov, first, values, variances, drawn, latent):
     """Condition N(m, P) on y_n = z_{first+n} + N(0, variances_n), n = 0, 1, ..., in place; return log p(y).
 
     One coordinate at a time, with s = P_kk + r and the row p = P_k: m += p (y - m_k) / s and P -= p p^T / s,
@@ -81,50 +66,29 @@ def condition(mean, cov, first, values, variances, drawn, latent, scratch):
     With ``drawn``, ``values`` holds standard normal numbers on entry and y on exit: each y_n is drawn from
     its predictive distribution given those before it, m_k + sqrt(s) * values_n, which is drawing y jointly.
 
-    ``mean (D,)``, ``cov (D, D)``, ``values (n,)``, ``variances (n,)``; ``latent`` is M. The upper triangle
-    of P is read, all of it is written.
+    ``mean (D,)``, ``cov (D, D)``, ``values (n,)``, ``variances (n,)``; ``latent`` is M.
     """
-    count, dim = values.shape[0], mean.shape[0]
-    rows, unit, minus, order = scratch.rows, scratch.unit, scratch.minus, scratch.order
-    loglik = 0.0
-    for n in range(count):
+    dim, loglik = mean.shape[0], 0.0
+    unit = np.empty(dim)
+    for n in range(values.shape[0]):
         k = first + n
-        combine(rows, n * dim, 1.0, cov, k * dim, 0.0, cov, k * dim, dim)
-        for i in range(k):
-            rows[n, i] = cov[i, k]
-    for n in range(count):
-        k = first + n
-        s = rows[n, k] + variances[n]
-        root = math.sqrt(max(s, 0.0))
+        s = cov[k, k] + variances[n]
+        scale = math.sqrt(max(s, 0.0))
         if drawn:
-            innovation = root * values[n]
+            innovation = scale * values[n]
             values[n] = mean[k] + innovation
         else:
             innovation = values[n] - mean[k]
         # not observed; or known already: a noiseless gate on a coordinate whose variance rounding used up
-        if math.isnan(values[n]) or (drawn and root == 0.0):
-            unit[n, :] = 0.0
-            minus[n, :] = 0.0
+        if math.isnan(values[n]) or (drawn and scale == 0.0):
             continue
         if not s > 0.0:
             return math.nan
         loglik -= 0.5 * (math.log(2.0 * math.pi * s) + innovation * innovation / s)
-        inverse, at = 1.0 / root, n * dim
-        combine(unit, at, inverse, rows, at, 0.0, rows, at, dim)
-        combine(minus, at, -inverse, rows, at, 0.0, rows, at, dim)
-        combine(mean, 0, 1.0, mean, 0, innovation * inverse, unit, at, dim)
-        combine(rows, at, variances[n] * inverse, unit, at, 0.0, unit, at, dim)
-        for m in range(count):
-            if m != n:
-                combine(rows, m * dim, 1.0, rows, m * dim, minus[n, first + m], unit, at, dim)
-                rows[m, k] = rows[n, first + m]
-    product(cov, dim, minus, 0, 1, dim, unit, order, count, latent, False, True)
-    for n in range(count):
-        k = first + n
-        combine(cov, k * dim, 1.0, rows, n * dim, 0.0, rows, n * dim, dim)
-        for i in range(k):
-            cov[i, k] = rows[n, i]
-    for i in range(latent):
-        for j in range(i):
-            cov[i, j] = cov[j, i]
+        combine(unit, 0, 1.0 / scale, cov, k * dim, 0.0, cov, k * dim, dim)
+        combine(mean, 0, 1.0, mean, 0, innovation / scale, unit, 0, dim)
+        for i in range(latent):
+            combine(cov, i * dim, 1.0, cov, i * dim, -unit[i], unit, 0, dim)
+        for i in range(latent):
+            cov[k, i] = cov[i, k] = unit[i] * (variances[n] / scale)
     return loglik

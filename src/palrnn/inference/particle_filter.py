@@ -14,8 +14,9 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, quiet
 from palrnn.engine.seeds import generator
 from palrnn.inference import filter_kernels as kernels
+from palrnn.inference.bundles import bundle_system, initial_bundles, room_for
 from palrnn.inference.resampling import SCHEMES
-from palrnn.inference.system import aligned, padded_system, scratch_for
+from palrnn.inference.tile_kernels import LANES
 from palrnn.model import PALRNN
 
 TARGETS = {"paper": kernels.PAPER, "exact": kernels.EXACT}
@@ -192,11 +193,11 @@ def run_filter(
     """Return the filter pass over checked input, with the random stream ``key``."""
     pin_blas()
     steps, particles = x.shape[0] - 1, settings.particles
-    system, scratch = padded_system(model), scratch_for(model)
-    mean, cov = initial_beliefs(model, x[0], particles, system.A.shape[0])
+    system, room = bundle_system(model), room_for(model)
+    mean, cov = initial_bundles(system, model, x[0], particles)
     log_weights = np.full(particles, -math.log(particles))
     record = empty_record(steps, particles, model.drift.latent_dim, model.drift.gated)
-    record.mean[0] = mean[0, : model.drift.latent_dim]
+    record.mean[0] = mean[0, ::LANES]
     plan = _checked_schedule(schedule, steps)
     piece = max(1, _PIECE // particles)
     for start in range(0, steps, piece):
@@ -214,7 +215,7 @@ def run_filter(
             mean,
             cov,
             log_weights,
-            scratch,
+            room,
             record,
         )
         if died >= 0:
@@ -227,7 +228,7 @@ def run_filter(
     kept = record._asdict()
     packed = kept.pop("codes")
     return Filtered(
-        **kept,
+        **kept | {"mean": record.mean @ system.basis.T},
         particles=particles,
         target=settings.target,
         resampling=settings.resampling,
@@ -238,16 +239,6 @@ def run_filter(
         log_weights=log_weights,
         key=key,
     )
-
-
-def initial_beliefs(model: PALRNN, x1: Floats, particles: int, dim: int) -> tuple[Floats, Floats]:
-    """Return means (particles, D) and covariances (particles, D, D) of z_1, equal for all particles."""
-    latent = model.drift.latent_dim
-    mean, cov = aligned((particles, dim)), aligned((particles, dim, dim))
-    mean[:, :latent] = model.drift.embed(x1)
-    diagonal = np.arange(latent)
-    cov[:, diagonal, diagonal] = model.initial_variances
-    return mean, cov
 
 
 def empty_record(steps: int, particles: int, latent: int, gated: int) -> Record:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from palrnn.engine.checks import Floats, as_floats
 from palrnn.engine.kernel import pin_blas
 from palrnn.inference import filter_kernels, smoothing_kernels
-from palrnn.inference.particle_filter import checked_series, initial_beliefs
-from palrnn.inference.system import padded, padded_system, scratch_for
+from palrnn.inference.particle_filter import checked_series
+from palrnn.inference.system import padded, padded_system
 from palrnn.model import PALRNN
 
 
@@ -41,8 +41,9 @@ def empty_path(model: PALRNN, x: Floats) -> Path:
         np.zeros((times, dim)),
         np.zeros((times, 2 * dim, dim)),
     )
-    mean, cov = initial_beliefs(model, x[0], 1, dim)
-    path.filtered_mean[0], path.filtered_cov[0] = mean[0], cov[0]
+    latent = np.arange(model.drift.latent_dim)
+    path.filtered_mean[0, latent] = model.drift.embed(x[0])
+    path.filtered_cov[0, latent, latent] = model.initial_variances
     return path
 
 
@@ -86,7 +87,6 @@ def path_posterior(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PathPosteri
         lineage,
         packed_codes(gates > 0),
         0,
-        scratch_for(model),
         path,
     )
     return _posterior(path, loglik, model.drift.latent_dim)

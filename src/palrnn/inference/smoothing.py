@@ -13,7 +13,7 @@ from palrnn.engine.seeds import generator
 from palrnn.inference import smoothing_kernels as kernels
 from palrnn.inference.particle_filter import TARGETS, FilterDiedError, Filtered
 from palrnn.inference.path import empty_path, unpacked_codes
-from palrnn.inference.system import padded_system, scratch_for
+from palrnn.inference.system import padded_system
 
 _PATHS, _STATES = 0, 1
 # products of four states, as in the squares of scores, overflow beyond
@@ -63,7 +63,7 @@ def smooth(filtered: Filtered, *, paths: int = 8, states_per_path: int = 1, seed
     steps = lineages.shape[1]
     packed = filtered.packed[np.arange(steps), lineages]
     states = np.empty((paths, draws, steps + 1, model.drift.latent_dim))
-    system, scratch, room = padded_system(model), scratch_for(model), empty_path(model, x)
+    system, room = padded_system(model), empty_path(model, x)
     before = np.full(steps, -1, dtype=np.int32)
     for s in np.lexsort(lineages.T[::-1]):
         shared = _shared(before, lineages[s])
@@ -76,7 +76,6 @@ def smooth(filtered: Filtered, *, paths: int = 8, states_per_path: int = 1, seed
                 lineages[s],
                 packed[s],
                 shared,
-                scratch,
                 room,
             )
         generator(seed, _STATES, int(s)).standard_normal(out=states[s])

@@ -16,10 +16,9 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.inference.filter_kernels import EXACT, draw_gates
-from palrnn.inference.kalman_kernels import condition, open_units, predict
-from palrnn.inference.noise_kernels import GATES, stream_key
-from palrnn.inference.tile_kernels import combine
+from palrnn.inference.filter_kernels import EXACT
+from palrnn.inference.kalman_kernels import combine, condition, predict, transition
+from palrnn.inference.noise_kernels import GATES, fill_normals, stream_key
 
 # draws that are carried backwards together: few enough for the first-level cache
 GROUP = 64
@@ -65,29 +64,18 @@ def solve_transposed(V, rows):
 
 
 @kernel
-def scaled_transition(system, count, scratch, Jt):
-    """J^T Q^(-1/2) into ``Jt (D, D)``, J = A + W D(c) (eq. pwa), for the units that `open_units` listed."""
-    latent = system.latent_dim
-    Jt[:] = 0.0
-    for c in range(latent - count):
-        k = scratch.closed[c]
-        Jt[k, k] = system.A[k] * system.precision[k]
-    for c in range(count):
-        k = scratch.active[c]
-        for i in range(latent):
-            Jt[k, i] = system.Ft[k, i] * system.precision[i]
-
-
-@kernel
 def backward_kernel(system, Jt, cov, U, B, S, pair, backward):
     """F^T and G^T (see the module) into the upper and lower half of ``backward (2 D, D)``.
 
-    ``Jt (D, D)`` is J^T Q^(-1/2), P is ``cov (D, D)``; U, B, S ``(D, D)`` and ``pair (D, 2 D)`` are scratch.
+    ``Jt (D, D)`` is J^T, P is ``cov (D, D)``; U, B, S ``(D, D)`` and ``pair (D, 2 D)`` are scratch.
     """
     dim = cov.shape[0]
     U[:] = cov
     factorise(U)
     np.dot(U, Jt, B)
+    for i in range(dim):
+        for j in range(dim):
+            B[i, j] *= system.precision[j]
     np.dot(B, B.T, S)
     for i in range(dim):
         S[i, i] += 1.0
@@ -105,7 +93,7 @@ def backward_kernel(system, Jt, cov, U, B, S, pair, backward):
 
 
 @kernel
-def walk(system, target, key, x, lineage, codes, first, scratch, path):
+def walk(system, target, key, x, lineage, codes, first, path):
     """Run the Kalman filter along a gate path from transition ``first``; return the log likelihood from it.
 
     ``lineage (T-1,)`` gives the slots whose noise the filter used, ``codes (T-1, words)`` the gates. ``path``
@@ -115,19 +103,19 @@ def walk(system, target, key, x, lineage, codes, first, scratch, path):
     dim, latent = system.A.shape[0], system.latent_dim
     Jt, U, B, S = np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim))
     pair = np.empty((dim, 2 * dim))
-    values = np.empty(system.gate.shape[0])
+    values = np.empty((system.gate.shape[0], 1))
     mean, cov = path.filtered_mean[first].copy(), path.filtered_cov[first].copy()
     loglik = 0.0
     for t in range(first, steps):
         if target == EXACT:
-            draw_gates(system, target, stream_key(key, t, GATES), lineage[t], mean, cov, values, scratch)
+            fill_normals(stream_key(key, t, GATES), lineage[t], values)
+            condition(mean, cov, latent - values.shape[0], values[:, 0], system.gate, True, latent)
         path.mean[t] = mean
-        count = open_units(system, codes[t], scratch)
-        scaled_transition(system, count, scratch, Jt)
+        transition(system, codes[t], Jt)
         backward_kernel(system, Jt, cov, U, B, S, pair, path.backward[t])
-        predict(system, count, mean, cov, scratch)
+        predict(system, Jt, mean, cov, U)
         path.predicted[t + 1] = mean
-        loglik += condition(mean, cov, 0, x[t + 1], system.observation, False, latent, scratch)
+        loglik += condition(mean, cov, 0, x[t + 1], system.observation, False, latent)
         path.filtered_mean[t + 1] = mean
         path.filtered_cov[t + 1] = cov
     path.mean[steps] = mean

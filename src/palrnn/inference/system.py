@@ -1,4 +1,4 @@
-"""The arrays of a PAL-RNN as the kernels of this room want them, and the scratch that they work in."""
+"""The arrays of a PAL-RNN as the kernels that walk a gate path want them."""
 
 from __future__ import annotations
 
@@ -31,21 +31,6 @@ class System(NamedTuple):
     latent_dim: int
 
 
-class Scratch(NamedTuple):
-    """What one belief needs while it is stepped: ``product (D, D)``, ``after (D,)``, the indices of
-    ``active`` and ``closed`` units, ``order (n,)`` = 0, 1, ..., and ``rows``, ``unit``, ``minus (n, D)``,
-    with n = max(N, P)."""
-
-    product: Floats
-    after: Floats
-    active: NDArray[np.int64]
-    closed: NDArray[np.int64]
-    order: NDArray[np.int64]
-    rows: Floats
-    unit: Floats
-    minus: Floats
-
-
 def padded_system(model: PALRNN) -> System:
     """Return the padded arrays of ``model``."""
     drift = model.drift
@@ -57,15 +42,6 @@ def padded_system(model: PALRNN) -> System:
     Ft[:latent, :latent] = (drift.W + np.diag(drift.A)).T
     gate = np.full(drift.gated, model.gate_std**2)
     return System(A, Ft, h, process, precision, model.observation_variances, gate, latent)
-
-
-def scratch_for(model: PALRNN) -> Scratch:
-    """Return fresh scratch; two threads must not share one."""
-    dim = padded(model.drift.latent_dim)
-    count = max(model.drift.observed_dim, model.drift.gated)
-    rows, unit, minus = (aligned((count, dim)) for _ in range(3))
-    active, closed, order = (np.arange(size, dtype=np.int64) for size in (dim + 1, dim + 1, count))
-    return Scratch(aligned((dim, dim)), aligned((dim,)), active, closed, order, rows, unit, minus)
 
 
 def padded(dim: int) -> int:

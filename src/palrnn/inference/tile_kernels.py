@@ -1,27 +1,41 @@
-"""Small products of matrices that stay in the first-level cache, over the open gates only.
+"""Products of small matrices whose entries are lanes: one number for each of several particles.
 
-A general matrix product does twice the work that a covariance needs: half of J P J^T follows by symmetry, and
-a closed gate leaves nothing of its column of W. `product` therefore takes the list of columns that count, and
-can stop at the diagonal. Its innermost part is a tile of sums that stays in registers, written as LLVM vector
-code, because Numba cannot keep arrays in registers and must assume that they overlap.
+The beliefs of a bundle of particles lie side by side, entry by entry, so that one vector instruction serves
+all of them. A product then needs no shuffling, no padding and no more of a symmetric matrix than its half,
+whatever its size. Its innermost part is a tile of sums that stays in registers, written as LLVM vector code,
+because Numba cannot keep arrays in registers and must assume that they overlap.
+
+Matrices come in panels of `COLUMNS` neighbouring columns, row after row, so that the lanes that a tile reads
+are neighbours. Of a symmetric matrix, a panel ends with the rows of the block on the diagonal. Arrays here
+are flat, and places in them count numbers, not lanes.
 """
 
 from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from palrnn.engine.kernel import kernel
-from palrnn.engine.processors import has_wide_registers
+from palrnn.engine.lanes import REGISTER_BYTES
 
-# as many sums as the machine has registers for: 32 of eight numbers each, or 16 of four
-LANES, ROWS, VECTORS = (8, 5, 4) if has_wide_registers() else (4, 3, 3)
-BLOCK = LANES * VECTORS
+LANES = REGISTER_BYTES // 8
+# of the 32 or 16 registers, all but a few hold sums: a row of factors and one more number are needed besides
+ROWS, COLUMNS = (5, 5) if LANES == 8 else (4, 3)
+# a single column needs more rows to keep the machine busy
+COLUMN_ROWS = 10
+# from one row of a panel to the next
+STRIDE = COLUMNS * LANES
+# AVX-512 can leave lanes of a sum as they are for nothing; elsewhere it is cheaper to set factors to zero
+_CHOOSES_SUMS = LANES == 8
 
 _VECTOR, _WORD = ir.VectorType(ir.DoubleType(), LANES), ir.IntType(64)
+_NOTHING = ir.Constant(_VECTOR, [0.0] * LANES)
 _FUSED = ("contract",)
+
+
+def _number(value):
+    return ir.Constant(_WORD, value)
 
 
 def _data(context, builder, signature, arguments, position):
@@ -30,147 +44,210 @@ def _data(context, builder, signature, arguments, position):
     return array(context, builder, arguments[position]).data
 
 
-def _vector_at(builder, base, offset):
+def _entry(builder, array, position):
+    return builder.load(builder.gep(array, [position]))
+
+
+def _lanes_at(builder, base, offset):
     return builder.bitcast(builder.gep(base, [offset]), _VECTOR.as_pointer())
 
 
+def _row(builder, start, step, columns):
+    """The lanes at ``start``, ``start + step``, ..., ``columns`` of them."""
+    places = [_lanes_at(builder, start, builder.mul(step, _number(v))) for v in range(columns)]
+    return [builder.load(place, align=8) for place in places]
+
+
+def _put_row(builder, start, step, row):
+    for v, lanes in enumerate(row):
+        builder.store(lanes, _lanes_at(builder, start, builder.mul(step, _number(v))), align=8)
+
+
 def _spread(builder, number):
-    """A vector with ``number`` in every lane."""
+    """``number`` in every lane."""
     nothing = ir.Constant(_VECTOR, ir.Undefined)
     first = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
     one = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(one, nothing, first)
 
 
-def _multiply_add(builder, a, b, c):
+def _add_product(builder, a, b, c):
     return builder.fadd(builder.fmul(a, b, flags=_FUSED), c, flags=_FUSED)
 
 
+def _take_product(builder, a, b, c):
+    return builder.fsub(c, builder.fmul(a, b, flags=_FUSED), flags=_FUSED)
+
+
+def _accumulate(builder, sums, count, term):
+    """Return ``sums``, rows of lanes, after ``count`` rounds of ``sums = term(k, sums)``, in registers."""
+    before = builder.block
+    head, body, after = (builder.append_basic_block(name) for name in ("head", "body", "after"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    k = builder.phi(_WORD)
+    running = [[builder.phi(_VECTOR) for _ in row] for row in sums]
+    builder.cbranch(builder.icmp_signed("<", k, count), body, after)
+    builder.position_at_end(body)
+    new = term(k, running)
+    k.add_incoming(_number(0), before)
+    k.add_incoming(builder.add(k, _number(1)), body)
+    builder.branch(head)
+    for phis, starts, ends in zip(running, sums, new, strict=True):
+        for phi, start, end in zip(phis, starts, ends, strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(end, body)
+    builder.position_at_end(after)
+    return running
+
+
+def _for_each_size(builder, rows, columns, write):
+    """Branch to the code that ``write(rows, columns)`` makes for the tile's size, known when it runs."""
+    end = builder.append_basic_block("end")
+    sizes = builder.switch(builder.add(builder.mul(rows, _number(16)), columns), end)
+    for c in range(1, COLUMNS + 1):
+        for r in range(1, (ROWS if c > 1 else COLUMN_ROWS) + 1):
+            block = builder.append_basic_block(f"tile_{r}_{c}")
+            sizes.add_case(_number(16 * r + c), block)
+            builder.position_at_end(block)
+            write(r, c)
+            builder.branch(end)
+    builder.position_at_end(end)
+
+
 @intrinsic
-def combine(typing, out, at, a, left, left_at, b, right, right_at, dim):
-    """out[j] = a left[j] + b right[j] for j < dim, a multiple of 8, from the given position of each array."""
-    n, real = types.intp, types.float64
+def _transition_tile(
+    typing, out, at, starts, step, J, own, mate, partner, gates, active, first, count, right, right_at, bases,
+    steps, table, row, rows, columns,
+):  # fmt: skip
+    """One tile of `transition_product`, from ``row`` on, over ``active`` from ``first`` on."""
+    n = types.intp
 
     def generate(context, builder, signature, arguments):
-        _, at, a, _, left_at, b, _, right_at, dim = arguments
-        out, left, right = (_data(context, builder, signature, arguments, k) for k in (0, 3, 6))
-        a, b = _spread(builder, a), _spread(builder, b)
-        zero, step = ir.Constant(_WORD, 0), ir.Constant(_WORD, LANES)
-        with cgutils.for_range_slice(builder, zero, dim, step, _WORD) as (j, _):
-            first = builder.load(_vector_at(builder, left, builder.add(left_at, j)), align=8)
-            second = builder.load(_vector_at(builder, right, builder.add(right_at, j)), align=8)
-            total = _multiply_add(builder, a, first, builder.fmul(b, second))
-            builder.store(total, _vector_at(builder, out, builder.add(at, j)), align=8)
+        _, at, _, step, _, _, _, _, _, _, first, count, _, right_at, _, _, table, row, rows, columns = (
+            arguments
+        )
+        out, starts, J, own, mate, partner, gates, active, right, bases, steps = (
+            _data(context, builder, signature, arguments, k) for k in (0, 2, 4, 5, 6, 7, 8, 9, 12, 14, 15)
+        )
+        shape = context.make_array(signature.args[4])(context, builder, arguments[4]).shape
+        length = builder.extract_value(shape, 1)
+        out, right, active = (
+            builder.gep(array, [place]) for array, place in ((out, at), (right, right_at), (active, first))
+        )
+        bases, steps = (builder.gep(array, [table]) for array in (bases, steps))
+        J, own, mate, partner, starts = (
+            builder.gep(array, [row]) for array in (J, own, mate, partner, starts)
+        )
+
+        def write(tile_rows, tile_columns):
+            def right_row(unit):
+                start = builder.gep(right, [_entry(builder, bases, unit)])
+                return _row(builder, start, _entry(builder, steps, unit), tile_columns)
+
+            def own_part(i):
+                a, b = (_spread(builder, _entry(builder, array, i)) for array in (own, mate))
+                both = right_row(builder.add(row, i)), right_row(_entry(builder, partner, i))
+                return [_add_product(builder, a, x, builder.fmul(b, y)) for x, y in zip(*both, strict=True)]
+
+            def term(k, running):
+                unit = _entry(builder, active, k)
+                gate = builder.load(_lanes_at(builder, gates, builder.mul(unit, _number(LANES))), align=8)
+                opened = builder.fcmp_ordered(">", gate, _NOTHING)
+                factors = right_row(unit)
+                if not _CHOOSES_SUMS:
+                    factors = [builder.select(opened, x, _NOTHING) for x in factors]
+                J_row = builder.gep(J, [builder.mul(unit, length)])
+                new = []
+                for i, sums in enumerate(running):
+                    one = _spread(builder, _entry(builder, J_row, _number(i)))
+                    totals = [_add_product(builder, one, x, s) for x, s in zip(factors, sums, strict=True)]
+                    if _CHOOSES_SUMS:
+                        totals = [builder.select(opened, t, s) for t, s in zip(totals, sums, strict=True)]
+                    new.append(totals)
+                return new
+
+            sums = [own_part(_number(i)) for i in range(tile_rows)]
+            for i, totals in enumerate(_accumulate(builder, sums, count, term)):
+                start = builder.gep(out, [_entry(builder, starts, _number(i))])
+                _put_row(builder, start, step, totals)
+
+        _for_each_size(builder, rows, columns, write)
         return context.get_dummy_value()
 
-    return types.void(out, n, real, left, n, real, right, n, n), generate
-
-
-def _tile(rows, vectors):
-    """Return an intrinsic for out[i, j] = sum_k left[i, k] right[k, j], i < rows, j < vectors * LANES.
-
-    Its arguments are those of `product`, with the positions of the tile in ``out`` and ``right``.
-    """
-
-    @intrinsic
-    def tile(
-        typing, out, at, dim, left, left_at, left_row, left_column, right, right_at, active, count, fresh
-    ):
-        n = types.intp
-        signature = types.void(out, n, n, left, n, n, n, right, n, active, n, types.boolean)
-        return signature, _tile_code(rows, vectors)
-
-    return tile
-
-
-def _tile_code(rows, vectors):
-    def generate(context, builder, signature, arguments):
-        _, at, dim, _, left_at, left_row, left_column, _, right_at, _, count, fresh = arguments
-        out, left, right, active = (_data(context, builder, signature, arguments, k) for k in (0, 3, 7, 9))
-
-        def plus(base, step, times):
-            return builder.add(base, builder.mul(step, ir.Constant(_WORD, times)))
-
-        def vector(base, offset, number):
-            return _vector_at(builder, base, builder.add(offset, ir.Constant(_WORD, LANES * number)))
-
-        places = [[vector(out, plus(at, dim, i), v) for v in range(vectors)] for i in range(rows)]
-        left_rows = [plus(left_at, left_row, i) for i in range(rows)]
-        clean = builder.trunc(fresh, ir.IntType(1)) if fresh.type.width > 1 else fresh
-        zero = ir.Constant(_VECTOR, [0.0] * LANES)
-        initial = [
-            [builder.select(clean, zero, builder.load(place, align=8)) for place in row] for row in places
-        ]
-
-        before = builder.block
-        head, body, after = (builder.append_basic_block(name) for name in ("head", "body", "after"))
-        builder.branch(head)
-
-        builder.position_at_end(head)
-        k = builder.phi(_WORD)
-        k.add_incoming(ir.Constant(_WORD, 0), before)
-        sums = [[builder.phi(_VECTOR) for _ in range(vectors)] for _ in range(rows)]
-        for i in range(rows):
-            for v in range(vectors):
-                sums[i][v].add_incoming(initial[i][v], before)
-        builder.cbranch(builder.icmp_signed("<", k, count), body, after)
-
-        builder.position_at_end(body)
-        unit = builder.load(builder.gep(active, [k]))
-        right_start = builder.add(right_at, builder.mul(unit, dim))
-        factors = [builder.load(vector(right, right_start, v), align=8) for v in range(vectors)]
-        column = builder.mul(unit, left_column)
-        for i in range(rows):
-            one = _spread(builder, builder.load(builder.gep(left, [builder.add(left_rows[i], column)])))
-            for v in range(vectors):
-                sums[i][v].add_incoming(_multiply_add(builder, one, factors[v], sums[i][v]), body)
-        k.add_incoming(builder.add(k, ir.Constant(_WORD, 1)), body)
-        builder.branch(head)
-
-        builder.position_at_end(after)
-        for i in range(rows):
-            for v in range(vectors):
-                builder.store(sums[i][v], places[i][v], align=8)
-        return context.get_dummy_value()
-
-    return generate
-
-
-_rows_1, _rows_2, _rows_3, _rows_4 = (_tile(ROWS, v) for v in (1, 2, 3, 4))
-_row_1, _row_2, _row_3, _row_4 = (_tile(1, v) for v in (1, 2, 3, 4))
+    arguments = (
+        out, n, starts, n, J, own, mate, partner, gates, active, n, n, right, n, bases, steps, n, n, n, n
+    )  # fmt: skip
+    return types.void(*arguments), generate
 
 
 @kernel
-def product(out, dim, left, left_at, left_row, left_column, right, active, count, rows, fresh, upper):
-    """out[i, j] = sum_k left[i, k] right[k, j], k the first ``count`` of ``active``, i < ``rows``, j <
-    ``dim``.
+def transition_product(
+    out, at, starts, step, J, own, mate, partner, hidden, reach, gates, active, count, right, right_at, bases,
+    steps, table, columns, end,
+):  # fmt: skip
+    """out[i, j] = own_i right[i, j] + mate_i right[partner_i, j] + sum_k J[k, i] 1{gate_k > 0} right[k, j].
 
-    ``out`` and ``right`` have rows of length ``dim``, a multiple of 8; left[i, k] is the entry ``left_at + i
-    * left_row + k * left_column`` of ``left``. Unless ``fresh``, the sum is added to what ``out`` holds. With
-    ``upper``, entries left of the diagonal are undefined.
+    For i < ``end`` and ``columns`` columns j, at most `COLUMNS`. The sum is over the first ``count`` units in
+    ``active``, of which rows i < ``hidden`` leave out the first ``reach``. ``J (M, M)`` holds numbers,
+    ``gates (M, LANES)``, ``right`` and ``out`` hold lanes: right[k, j] at ``right_at + bases[table + k] + j *
+    steps[table + k]``, and out[i, j] at ``at + starts[i] + j * step``.
     """
-    i = 0
-    while i < rows:
-        many = i + ROWS <= rows
-        start = left_at + i * left_row
-        for j in range(i // LANES * LANES if upper else 0, dim, BLOCK):
-            vectors = min(dim - j, BLOCK) // LANES
-            at = i * dim + j
-            if many:
-                if vectors == 4:
-                    _rows_4(out, at, dim, left, start, left_row, left_column, right, j, active, count, fresh)
-                elif vectors == 3:
-                    _rows_3(out, at, dim, left, start, left_row, left_column, right, j, active, count, fresh)
-                elif vectors == 2:
-                    _rows_2(out, at, dim, left, start, left_row, left_column, right, j, active, count, fresh)
-                else:
-                    _rows_1(out, at, dim, left, start, left_row, left_column, right, j, active, count, fresh)
-            elif vectors == 4:
-                _row_4(out, at, dim, left, start, left_row, left_column, right, j, active, count, fresh)
-            elif vectors == 3:
-                _row_3(out, at, dim, left, start, left_row, left_column, right, j, active, count, fresh)
-            elif vectors == 2:
-                _row_2(out, at, dim, left, start, left_row, left_column, right, j, active, count, fresh)
-            else:
-                _row_1(out, at, dim, left, start, left_row, left_column, right, j, active, count, fresh)
-        i += ROWS if many else 1
+    most = ROWS if columns > 1 else COLUMN_ROWS
+    row = 0
+    while row < end:
+        first, stop = (reach, min(hidden, end)) if row < hidden else (0, end)
+        rows = min(most, stop - row)
+        _transition_tile(
+            out, at, starts, step, J, own, mate, partner, gates, active, first, count - first, right, right_at,
+            bases, steps, table, row, rows, columns,
+        )  # fmt: skip
+        row += rows
+
+
+@intrinsic
+def _downdate_tile(typing, matrix, at, unit, length, count, row, column, rows, columns):
+    """One tile of `downdate`, from ``row`` and ``column`` on."""
+    n = types.intp
+
+    def generate(context, builder, signature, arguments):
+        _, at, _, length, count, row, column, rows, columns = arguments
+        matrix, unit = (_data(context, builder, signature, arguments, k) for k in (0, 2))
+        left, right = (builder.gep(unit, [builder.mul(k, _number(LANES))]) for k in (row, column))
+        matrix = builder.gep(matrix, [builder.add(at, builder.mul(row, _number(STRIDE)))])
+        near = _number(LANES)
+
+        def write(tile_rows, tile_columns):
+            def term(k, running):
+                ahead = builder.mul(k, length)
+                factors = _row(builder, builder.gep(right, [ahead]), near, tile_columns)
+                lefts = _row(builder, builder.gep(left, [ahead]), near, tile_rows)
+                return [
+                    [_take_product(builder, a, b, s) for b, s in zip(factors, sums, strict=True)]
+                    for a, sums in zip(lefts, running, strict=True)
+                ]
+
+            starts = [builder.gep(matrix, [_number(STRIDE * i)]) for i in range(tile_rows)]
+            sums = [_row(builder, start, near, tile_columns) for start in starts]
+            for start, totals in zip(starts, _accumulate(builder, sums, count, term), strict=True):
+                _put_row(builder, start, near, totals)
+
+        _for_each_size(builder, rows, columns, write)
+        return context.get_dummy_value()
+
+    return types.void(matrix, n, unit, n, n, n, n, n, n), generate
+
+
+@kernel
+def downdate(matrix, dim, unit, count):
+    """matrix[i, j] -= sum_{n < count} unit[n, i] unit[n, j] for i <= j < dim.
+
+    ``matrix`` is symmetric and in panels, ``unit (n, dim, LANES)`` flat.
+    """
+    at = 0
+    for column in range(0, dim, COLUMNS):
+        columns = min(COLUMNS, dim - column)
+        end = column + columns
+        for row in range(0, end, ROWS):
+            _downdate_tile(matrix, at, unit, dim * LANES, count, row, column, min(ROWS, end - row), columns)
+        at += (column + COLUMNS) * STRIDE

@@ -1,0 +1,171 @@
+"""A PAL-RNN as the filter's kernels want it: beliefs in bundles, and hidden units that move by themselves."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palrnn.engine.checks import Floats
+from palrnn.inference.system import aligned
+from palrnn.inference.tile_kernels import COLUMNS, LANES, STRIDE
+from palrnn.model import PALRNN
+
+# a worse conditioned basis is not used; that of a trained network has 6 to 130, and costs two to four digits
+_WORST_BASIS = 1e3
+
+
+class BundleSystem(NamedTuple):
+    """A PAL-RNN in coordinates y with z = ``basis`` y: hidden units first, then observed, then gated ones.
+
+    Hidden are the ``hidden`` units that are neither observed nor gated. Nothing looks at one of them alone,
+    so that any basis will do for them. In that of their eigenvectors (`separated`) each moves by itself or as
+    one of a pair, and their rows of J are zero before column ``reach``, the first that is not hidden; without
+    such a basis ``reach`` is 0. A row of J is applied as
+
+        (J y)_i = own_i y_i + mate_i y_{partner_i} + sum_k J_ki c_k y_k,
+
+    with own_i = A_ii for gated units: ``J (M, M)`` has in row k the column k of what is left. ``process (M,
+    M)`` is Q, ``observation (N,)`` the diagonal of R, and ``gate (P,)`` the variance of the gate noise, once
+    per gated unit.
+    """
+
+    J: Floats
+    own: Floats
+    mate: Floats
+    partner: NDArray[np.int64]
+    h: Floats
+    process: Floats
+    observation: Floats
+    gate: Floats
+    hidden: int
+    reach: int
+    basis: Floats
+
+
+class Room(NamedTuple):
+    """What one bundle needs while it is stepped; two threads must not share one.
+
+    ``product`` has room for the panels of J P, ``rows`` and ``unit`` for max(N, P) rows of P, ``gates (M,
+    LANES)`` for what opens units where it is positive, always for ungated ones, ``active`` for a list of open
+    units. The rest says where things lie: ``lines[k]`` row k of a panel, ``units[k]`` entry k of a mean,
+    ``columns[i]`` column i of ``product``. Entry (k, v) of the numbered panel of a symmetric matrix, of which
+    only half is kept, is at ``bases[panel, k] + v steps[panel, k]``, flattened; ``near`` are the steps where
+    neighbours are neighbours.
+    """
+
+    product: Floats
+    rows: Floats
+    unit: Floats
+    gates: Floats
+    active: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    units: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    bases: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    near: NDArray[np.int64]
+
+
+def bundle_system(model: PALRNN) -> BundleSystem:
+    """Return the arrays of ``model`` for the kernels of bundles."""
+    drift = model.drift
+    dim, gated, seen = drift.latent_dim, drift.gated, drift.observed_dim
+    free = dim - gated
+    hidden = max(0, free - seen)
+    order = np.r_[seen : seen + hidden, :seen, seen + hidden : dim] if hidden else np.arange(dim)
+    F = drift.W[np.ix_(order, order)]
+    F[np.arange(free), np.arange(free)] += drift.A[order[:free]]
+    V, own, mate, partner = separated(F[:hidden, :hidden])
+    change, back = np.eye(dim), np.eye(dim)
+    change[:hidden, :hidden], back[:hidden, :hidden] = V, np.linalg.inv(V)
+    J = np.ascontiguousarray((back @ F @ change).T)
+    apart = bool(own.any() or mate.any())
+    if apart:
+        J[:hidden, :hidden] = 0.0
+    return BundleSystem(
+        J=J,
+        own=np.r_[own, np.zeros(free - hidden), drift.A[free:]],
+        mate=np.r_[mate, np.zeros(dim - hidden)],
+        partner=np.r_[partner, np.arange(hidden, dim)],
+        h=back @ drift.h[order],
+        process=(back * model.process_variances[order]) @ back.T,
+        observation=model.observation_variances,
+        gate=np.full(gated, model.gate_std**2),
+        hidden=hidden,
+        reach=hidden if apart else 0,
+        basis=np.eye(dim)[:, order] @ change,
+    )
+
+
+def separated(F: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+    """Return V, own, mate, partner: in the basis V, y <- ``F`` y is y_i <- own_i y_i + mate_i y_{partner_i}.
+
+    V holds the real and imaginary parts of the eigenvectors of ``F (H, H)``. Where these make a bad basis, V
+    is the identity, and own and mate are zero.
+    """
+    partner, own, mate = np.arange(len(F)), np.zeros(len(F)), np.zeros(len(F))
+    values, vectors = np.linalg.eig(F)
+    # LAPACK puts conjugate pairs side by side, the positive imaginary part first
+    first = np.flatnonzero(values.imag > 0)
+    V = vectors.real.copy()
+    V[:, first + 1] = vectors[:, first].imag
+    if len(F) == 0 or not np.linalg.cond(V) < _WORST_BASIS:
+        return np.eye(len(F)), own, mate, partner
+    partner[first], partner[first + 1] = first + 1, first
+    mate[first], mate[first + 1] = values.imag[first], -values.imag[first]
+    return V, values.real.copy(), mate, partner
+
+
+def room_for(model: PALRNN) -> Room:
+    """Return fresh room for one bundle."""
+    dim = model.drift.latent_dim
+    count = max(model.drift.observed_dim, model.drift.gated)
+    units, panels = np.arange(dim), np.arange(_panels(dim))[:, None]
+    own_panel, offset = units // COLUMNS, units % COLUMNS
+    # below the diagonal block of its panel an entry is found above that of another one
+    below = own_panel > panels
+    kept = (_rows_before(panels) + units) * STRIDE
+    mirrored = (_rows_before(own_panel) + panels * COLUMNS) * STRIDE + offset * LANES
+    gates = aligned((dim, LANES))
+    gates[:] = 1.0
+    return Room(
+        product=aligned((_panels(dim) * dim * STRIDE,)),
+        rows=aligned((count * dim * LANES,)),
+        unit=aligned((count * dim * LANES,)),
+        gates=gates,
+        active=np.arange(dim),
+        lines=units * STRIDE,
+        units=units * LANES,
+        columns=(own_panel * dim * COLUMNS + offset) * LANES,
+        bases=np.where(below, mirrored, kept).ravel(),
+        steps=np.where(below, STRIDE, LANES).ravel(),
+        near=np.full(dim, LANES),
+    )
+
+
+def initial_bundles(system: BundleSystem, model: PALRNN, x1: Floats, particles: int) -> tuple[Floats, Floats]:
+    """Return the means (bundles, M * LANES) and covariances (bundles, size) of z_1, equal for all particles.
+
+    The last bundle may have lanes that belong to no particle.
+    """
+    back = np.linalg.inv(system.basis)
+    cov = (back * model.initial_variances) @ back.T
+    bundles, dim = -(-particles // LANES), len(cov)
+    rows = np.zeros((_rows_before(_panels(dim)), COLUMNS, LANES))
+    for panel, first in enumerate(range(0, dim, COLUMNS)):
+        block = cov[: first + COLUMNS, first : first + COLUMNS]
+        rows[_rows_before(panel) :][: block.shape[0], : block.shape[1]] = block[..., None]
+    means, covs = aligned((bundles, dim * LANES)), aligned((bundles, rows.size))
+    means[:], covs[:] = np.repeat(back @ model.drift.embed(x1), LANES), rows.ravel()
+    return means, covs
+
+
+def _panels(dim: int) -> int:
+    return -(-dim // COLUMNS)
+
+
+def _rows_before(panel: Any) -> Any:
+    """The rows of all panels before the numbered one, each of which ends with its diagonal block."""
+    return COLUMNS * panel * (panel + 1) // 2
