@@ -9,12 +9,16 @@ from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import (
     REGISTER_BYTES,
     at_least,
+    everywhere,
     fma,
     lane_count,
+    over,
     plus,
     put,
     repeated,
+    root,
     take,
+    times,
     where_above,
     without_tiny,
 )
@@ -36,6 +40,29 @@ def each(a, b, c, sums, products, rectified, chosen, cleaned, copies):
         put(chosen, k, where_above(x, y, z))
         put(cleaned, k, without_tiny(x, y))
         put(copies, k, repeated(a, k + 1))
+
+
+@kernel
+def quotients_and_roots(a, b, number, quotients, roots, squares, numbers):
+    for k in range(0, a.shape[0], lane_count(a)):
+        x = take(a, k)
+        put(quotients, k, over(x, take(b, k)))
+        put(roots, k, root(x))
+        put(squares, k, times(x, x))
+        put(numbers, k, everywhere(number))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_quotients_and_roots_are_correctly_rounded(dtype):
+    rng = np.random.default_rng(1)
+    a, b = (rng.uniform(0, 3, 64).astype(dtype) for _ in range(2))
+    a[3], b[7], a[20] = np.nan, 0, np.inf
+    results = [np.empty_like(a) for _ in range(4)]
+    quotients_and_roots(a, b, dtype(0.3), *results)
+    with np.errstate(all="ignore"):
+        wanted = a / b, np.sqrt(a), a * a, np.full_like(a, dtype(0.3))
+    for result, expected in zip(results, wanted, strict=True):
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

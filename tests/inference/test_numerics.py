@@ -89,6 +89,33 @@ def test_counted_noise_is_standard_normal_and_independent_across_streams():
         assert abs(np.corrcoef(ahead, behind)[0, 1]) < 4.5 / np.sqrt(ahead.size)
 
 
+def test_logarithm_cosine_and_sine_are_accurate_to_the_last_digits():
+    rng = np.random.default_rng(3)
+    u = np.r_[rng.random(20_000), 1 - 2.0 ** -rng.uniform(1, 53, 2_000), 2.0 ** -rng.uniform(0, 54, 2_000)]
+    u = np.r_[u, 1, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, np.sqrt(0.5), np.sqrt(0.125), 2.0**-54]
+    log = np.array([noise_kernels.log_of_fraction(value) for value in u])
+    cosine, sine = np.array([noise_kernels.cosine_and_sine(value) for value in u]).T
+    # numbers of more digits as reference; pi to all of them, too
+    precise = u.astype(np.longdouble)
+    exact, angle = np.log(precise), 8 * np.arctan(np.longdouble(1)) * precise
+    assert (np.abs(log - exact) <= 2 * np.spacing(np.abs(log))).all()
+    assert np.abs(cosine - np.cos(angle)).max() < 2**-52
+    assert np.abs(sine - np.sin(angle)).max() < 2**-52
+
+
+@pytest.mark.parametrize("words", [1, 2])
+def test_code_entropy_is_that_of_the_masses_of_codes(words):
+    rng = np.random.default_rng(words)
+    for particles, codes in ((1, 1), (7, 3), (300, 12), (1000, 900)):
+        alphabet = rng.integers(0, 2**64, size=(codes, words), dtype=np.uint64)
+        chosen, weights = rng.integers(0, codes, particles), rng.dirichlet(np.full(particles, 0.1))
+        masses = np.bincount(chosen, weights)
+        expected = -np.sum(masses[masses > 0] * np.log2(masses[masses > 0]))
+        # sums of at most 1,000 terms
+        entropy = filter_kernels.code_entropy(alphabet[chosen], weights)
+        assert entropy == pytest.approx(expected, abs=1e-12)
+
+
 def test_more_than_64_gates_are_packed_and_found_again():
     model = gated_model(70, observed=2, latent=75, seed=1)
     x = drawn_series(model, 6)

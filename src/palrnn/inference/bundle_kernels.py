@@ -44,6 +44,26 @@ def complete(cov, dim):
 
 
 @kernel
+def take_row(cov, k, dim, row, at):
+    """Copy row k of the symmetric matrix ``cov`` to ``row`` from ``at`` on."""
+    above = place(0, k)
+    for i in range(k):
+        put(row, at + i * LANES, take(cov, above + i * STRIDE))
+    for i in range(k, dim):
+        put(row, at + i * LANES, take(cov, place(k, i)))
+
+
+@kernel
+def put_row(cov, k, dim, row, at):
+    """Write ``row`` from ``at`` on over row and column k of the symmetric matrix ``cov``."""
+    above = place(0, k)
+    for i in range(k):
+        put(cov, above + i * STRIDE, take(row, at + i * LANES))
+    for i in range(k, dim):
+        put(cov, place(k, i), take(row, at + i * LANES))
+
+
+@kernel
 def draw_marginals(mean, cov, first, values, variances):
     """y_n = m_k + sqrt(P_kk + variances_n) e_n, k = first + n; ``values (n, LANES)`` holds e, then y."""
     for n in range(values.shape[0]):
@@ -93,11 +113,13 @@ def predict(system, mean, cov, room):
             product, first * dim * LANES, lines, near, 0, min(COLUMNS, dim - first),
             min(dim, first + COLUMNS),
         )  # fmt: skip
-    for j in range(dim):
-        # only hidden units have noise in common
-        for i in range(0 if j < hidden else j, j + 1):
-            at = place(i, j)
-            put(cov, at, plus(take(cov, at), repeated(process, i * dim + j)))
+    # only hidden units have noise in common, and they are in the first panels
+    common = -(-hidden // COLUMNS) * COLUMNS
+    for at in range(0, place(0, common), LANES):
+        put(cov, at, plus(take(cov, at), repeated(process, at // LANES)))
+    for k in range(common, dim):
+        at = place(k, k)
+        put(cov, at, plus(take(cov, at), repeated(process, at // LANES)))
     transition_product(
         product, 0, units, LANES, J, own, mate, partner, hidden, reach, gates, active, count, mean, 0, units,
         near, 0, 1, dim,
@@ -123,9 +145,7 @@ def condition(mean, cov, first, values, variances, drawn, room, loglik, loglik_a
     count, row, zero = values.shape[0], mean.shape[0], everywhere(0.0)
     dim = row // LANES
     for n in range(count):
-        k, at = first + n, n * row
-        for i in range(dim):
-            put(rows, at + i * LANES, take(cov, place(min(i, k), max(i, k))))
+        take_row(cov, first + n, dim, rows, n * row)
     if not drawn:
         put(loglik, loglik_at, zero)
     for n in range(count):
@@ -166,7 +186,5 @@ def condition(mean, cov, first, values, variances, drawn, room, loglik, loglik_a
                 put(rows, other + k * LANES, take(rows, at + (first + m) * LANES))
     downdate(cov, dim, unit, count)
     for n in range(count):
-        k, at = first + n, n * row
-        for i in range(dim):
-            put(cov, place(min(i, k), max(i, k)), take(rows, at + i * LANES))
+        put_row(cov, first + n, dim, rows, n * row)
     complete(cov, dim)

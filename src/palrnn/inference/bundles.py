@@ -26,9 +26,9 @@ class BundleSystem(NamedTuple):
 
         (J y)_i = own_i y_i + mate_i y_{partner_i} + sum_k J_ki c_k y_k,
 
-    with own_i = A_ii for gated units: ``J (M, M)`` has in row k the column k of what is left. ``process (M,
-    M)`` is Q, ``observation (N,)`` the diagonal of R, and ``gate (P,)`` the variance of the gate noise, once
-    per gated unit.
+    with own_i = A_ii for gated units: ``J (M, M)`` has in row k the column k of what is left. ``process`` is
+    Q in panels, ``observation (N,)`` the diagonal of R, and ``gate (P,)`` the variance of the gate noise,
+    once per gated unit.
     """
 
     J: Floats
@@ -90,7 +90,7 @@ def bundle_system(model: PALRNN) -> BundleSystem:
         mate=np.r_[mate, np.zeros(dim - hidden)],
         partner=np.r_[partner, np.arange(hidden, dim)],
         h=back @ drift.h[order],
-        process=(back * model.process_variances[order]) @ back.T,
+        process=in_panels((back * model.process_variances[order]) @ back.T),
         observation=model.observation_variances,
         gate=np.full(gated, model.gate_std**2),
         hidden=hidden,
@@ -153,13 +153,20 @@ def initial_bundles(system: BundleSystem, model: PALRNN, x1: Floats, particles: 
     back = np.linalg.inv(system.basis)
     cov = (back * model.initial_variances) @ back.T
     bundles, dim = -(-particles // LANES), len(cov)
-    rows = np.zeros((_rows_before(_panels(dim)), COLUMNS, LANES))
-    for panel, first in enumerate(range(0, dim, COLUMNS)):
-        block = cov[: first + COLUMNS, first : first + COLUMNS]
-        rows[_rows_before(panel) :][: block.shape[0], : block.shape[1]] = block[..., None]
-    means, covs = aligned((bundles, dim * LANES)), aligned((bundles, rows.size))
-    means[:], covs[:] = np.repeat(back @ model.drift.embed(x1), LANES), rows.ravel()
+    entries = in_panels(cov)
+    means, covs = aligned((bundles, dim * LANES)), aligned((bundles, entries.size * LANES))
+    means[:], covs[:] = np.repeat(back @ model.drift.embed(x1), LANES), np.repeat(entries, LANES)
     return means, covs
+
+
+def in_panels(matrix: Floats) -> Floats:
+    """Return the entries of a symmetric ``matrix (M, M)`` in the order in which the kernels keep them."""
+    dim = len(matrix)
+    rows = np.zeros((_rows_before(_panels(dim)), COLUMNS))
+    for panel, first in enumerate(range(0, dim, COLUMNS)):
+        block = matrix[: first + COLUMNS, first : first + COLUMNS]
+        rows[_rows_before(panel) :][: block.shape[0], : block.shape[1]] = block
+    return rows.ravel()
 
 
 def _panels(dim: int) -> int:

@@ -19,7 +19,8 @@ PAPER, EXACT = 0, 1
 
 @kernel
 def pack(values, words, first):
-    """Write the bits 1{values_j > 0} of ``values (P, LANES)`` into ``words (n, ceil(P / 64))`` from ``first``."""
+    """Write the bits 1{values_j > 0} of ``values (P, LANES)`` into ``words (n, ceil(P / 64))`` from ``first``
+    on."""
     count = min(LANES, words.shape[0] - first)
     for word in range(words.shape[1]):
         start = word * WORD
@@ -114,7 +115,7 @@ def filter_steps(
     conditioned on it, because a gate that was drawn from z says something about z.
 
     ``x (T, N)``; ``mean`` and ``cov`` hold the beliefs in bundles (see `bundles`) and are changed in place,
-    as is ``log_weights (n,)``; ``out`` holds one row per transition of everything that is kept (see `Record`).
+    as is ``log_weights (n,)``; ``out`` holds one row per transition of all that is kept (see `Record`).
     """
     particles, bundles = log_weights.shape[0], mean.shape[0]
     observation, gate, hidden = system.observation, system.gate, system.hidden

@@ -35,13 +35,12 @@ def transition(system, words, Jt):
 
 
 @kernel
-def predict(system, Jt, mean, cov, work):
-    """m <- J m + h,  P <- J P J^T + Q, in place; ``mean (D,)``, ``cov (D, D)``, ``work (D, D)`` scratch."""
-    np.dot(cov, Jt, work)
-    np.dot(Jt.T, work, cov)
+def predict(system, Jt, B, mean, cov):
+    """m <- J m + h,  P <- J P J^T + Q, in place, given ``B (D, D)`` = U J^T, where P = U^T U."""
+    np.dot(B.T, B, cov)
     for i in range(system.latent_dim):
         cov[i, i] += system.process[i]
-        # two products round the two triangles differently
+        # a product may round its two triangles differently
         for j in range(i):
             cov[i, j] = cov[j, i]
     mean[:] = np.dot(mean, Jt) + system.h

@@ -64,18 +64,15 @@ def solve_transposed(V, rows):
 
 
 @kernel
-def backward_kernel(system, Jt, cov, U, B, S, pair, backward):
+def backward_kernel(system, U, B, S, pair, backward):
     """F^T and G^T (see the module) into the upper and lower half of ``backward (2 D, D)``.
 
-    ``Jt (D, D)`` is J^T, P is ``cov (D, D)``; U, B, S ``(D, D)`` and ``pair (D, 2 D)`` are scratch.
+    ``U (D, D)`` and ``B (D, D)`` = U J^T, not scaled yet, are used up; ``S (D, D)`` and ``pair (D, 2 D)`` are
+    scratch.
     """
-    dim = cov.shape[0]
-    U[:] = cov
-    factorise(U)
-    np.dot(U, Jt, B)
+    dim = U.shape[0]
     for i in range(dim):
-        for j in range(dim):
-            B[i, j] *= system.precision[j]
+        B[i] *= system.precision
     np.dot(B, B.T, S)
     for i in range(dim):
         S[i, i] += 1.0
@@ -112,8 +109,11 @@ def walk(system, target, key, x, lineage, codes, first, path):
             condition(mean, cov, latent - values.shape[0], values[:, 0], system.gate, True, latent)
         path.mean[t] = mean
         transition(system, codes[t], Jt)
-        backward_kernel(system, Jt, cov, U, B, S, pair, path.backward[t])
-        predict(system, Jt, mean, cov, U)
+        U[:] = cov
+        factorise(U)
+        np.dot(U, Jt, B)
+        predict(system, Jt, B, mean, cov)
+        backward_kernel(system, U, B, S, pair, path.backward[t])
         path.predicted[t + 1] = mean
         loglik += condition(mean, cov, 0, x[t + 1], system.observation, False, latent)
         path.filtered_mean[t + 1] = mean

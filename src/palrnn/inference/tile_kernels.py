@@ -118,15 +118,14 @@ def _for_each_size(builder, rows, columns, write):
 @intrinsic
 def _transition_tile(
     typing, out, at, starts, step, J, own, mate, partner, gates, active, first, count, right, right_at, bases,
-    steps, table, row, rows, columns,
+    steps, table, pairs, row, rows, columns,
 ):  # fmt: skip
     """One tile of `transition_product`, from ``row`` on, over ``active`` from ``first`` on."""
     n = types.intp
 
     def generate(context, builder, signature, arguments):
-        _, at, _, step, _, _, _, _, _, _, first, count, _, right_at, _, _, table, row, rows, columns = (
-            arguments
-        )
+        _, at, _, step, _, _, _, _, _, _, first, count, _, right_at = arguments[:14]
+        table, pairs, row, rows, columns = arguments[16:]
         out, starts, J, own, mate, partner, gates, active, right, bases, steps = (
             _data(context, builder, signature, arguments, k) for k in (0, 2, 4, 5, 6, 7, 8, 9, 12, 14, 15)
         )
@@ -136,6 +135,7 @@ def _transition_tile(
             builder.gep(array, [place]) for array, place in ((out, at), (right, right_at), (active, first))
         )
         bases, steps = (builder.gep(array, [table]) for array in (bases, steps))
+        paired = builder.icmp_signed("!=", pairs, _number(0))
         J, own, mate, partner, starts = (
             builder.gep(array, [row]) for array in (J, own, mate, partner, starts)
         )
@@ -145,10 +145,20 @@ def _transition_tile(
                 start = builder.gep(right, [_entry(builder, bases, unit)])
                 return _row(builder, start, _entry(builder, steps, unit), tile_columns)
 
-            def own_part(i):
-                a, b = (_spread(builder, _entry(builder, array, i)) for array in (own, mate))
-                both = right_row(builder.add(row, i)), right_row(_entry(builder, partner, i))
-                return [_add_product(builder, a, x, builder.fmul(b, y)) for x, y in zip(*both, strict=True)]
+            def with_part(sums, factor, units):
+                """Add factor_i right[unit_i] to each row i of ``sums``."""
+                return [
+                    [
+                        _add_product(builder, _spread(builder, _entry(builder, factor, _number(i))), x, s)
+                        for x, s in zip(right_row(unit), row_sums, strict=True)
+                    ]
+                    for i, (unit, row_sums) in enumerate(zip(units, sums, strict=True))
+                ]
+
+            def put_all(sums):
+                for i, totals in enumerate(sums):
+                    start = builder.gep(out, [_entry(builder, starts, _number(i))])
+                    _put_row(builder, start, step, totals)
 
             def term(k, running):
                 unit = _entry(builder, active, k)
@@ -167,16 +177,21 @@ def _transition_tile(
                     new.append(totals)
                 return new
 
-            sums = [own_part(_number(i)) for i in range(tile_rows)]
-            for i, totals in enumerate(_accumulate(builder, sums, count, term)):
-                start = builder.gep(out, [_entry(builder, starts, _number(i))])
-                _put_row(builder, start, step, totals)
+            sums = _accumulate(builder, [[_NOTHING] * tile_columns] * tile_rows, count, term)
+            # last, when all these loads have long been made
+            tile = range(tile_rows)
+            sums = with_part(sums, own, [builder.add(row, _number(i)) for i in tile])
+            with builder.if_else(paired) as (then, otherwise):
+                with then:
+                    put_all(with_part(sums, mate, [_entry(builder, partner, _number(i)) for i in tile]))
+                with otherwise:
+                    put_all(sums)
 
         _for_each_size(builder, rows, columns, write)
         return context.get_dummy_value()
 
     arguments = (
-        out, n, starts, n, J, own, mate, partner, gates, active, n, n, right, n, bases, steps, n, n, n, n
+        out, n, starts, n, J, own, mate, partner, gates, active, n, n, right, n, bases, steps, n, n, n, n, n
     )  # fmt: skip
     return types.void(*arguments), generate
 
@@ -199,8 +214,8 @@ def transition_product(
         first, stop = (reach, min(hidden, end)) if row < hidden else (0, end)
         rows = min(most, stop - row)
         _transition_tile(
-            out, at, starts, step, J, own, mate, partner, gates, active, first, count - first, right, right_at,
-            bases, steps, table, row, rows, columns,
+            out, at, starts, step, J, own, mate, partner, gates, active, first, count - first, right,
+            right_at, bases, steps, table, row < hidden, row, rows, columns,
         )  # fmt: skip
         row += rows
 

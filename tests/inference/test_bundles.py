@@ -1,0 +1,198 @@
+"""Particles that are stepped side by side do what each would do alone, whatever the sizes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles.bundled import covariances
+from oracles.plain_kalman import given_gates, start, step, transition
+from oracles.small_models import drawn_series, gated_model
+from scipy.special import logsumexp
+
+from palrnn import ALRNN, PALRNN, rbpf
+from palrnn.inference import bundles
+from palrnn.inference.bundles import bundle_system, initial_bundles, separated
+from palrnn.inference.noise_kernels import GATES, fill_normals, stream_key
+from palrnn.inference.path import unpacked_codes
+from palrnn.inference.tile_kernels import LANES
+
+# gated, observed, latent: sizes around those of tiles, no hidden units, none but hidden ones, gated and
+# observed ones, more gates than a word has bits
+SIZES = [
+    (0, 1, 1), (1, 1, 1), (2, 2, 2), (3, 2, 6), (0, 2, 11), (4, 3, 9), (10, 3, 30), (7, 1, 16), (5, 4, 7),
+    (2, 1, 41), (66, 2, 71),
+]  # fmt: skip
+
+
+def with_uneven_noise(model):
+    rng = np.random.default_rng(0)
+    latent, observed = model.drift.latent_dim, model.drift.observed_dim
+    process, initial = rng.uniform(0.1, 1, (2, latent))
+    return PALRNN(model.drift, process, rng.uniform(0.1, 1, observed), 0.5, initial)
+
+
+def assert_a_mixture(filtered, logliks, last_means):
+    """Without resampling the filter is a mixture of Kalman filters, weighed by their likelihoods."""
+    weights = np.exp(logliks - logsumexp(logliks))
+    expected = logsumexp(logliks) - np.log(filtered.particles)
+    # both sides run the same recursions in float64, in other coordinates
+    assert filtered.log_evidence == pytest.approx(expected, abs=1e-9)
+    np.testing.assert_allclose(np.exp(filtered.log_weights), weights, atol=1e-9)
+    np.testing.assert_allclose(filtered.mean[-1], weights @ last_means, atol=1e-9)
+
+
+@pytest.mark.parametrize(("gated", "observed", "latent"), SIZES)
+def test_each_particle_is_a_kalman_filter_along_its_gates(gated, observed, latent):
+    model = with_uneven_noise(gated_model(gated, observed=observed, latent=latent, seed=latent))
+    x = drawn_series(model, 9)
+    x[4, 0] = x[6] = np.nan
+    filtered = rbpf(model, x, particles=LANES + 3, ess_threshold=0)
+    codes = unpacked_codes(filtered.packed, gated)
+    answers = [given_gates(model, x, codes[:, i]) for i in range(filtered.particles)]
+    logliks = np.array([answer.log_likelihood for answer in answers])
+    assert_a_mixture(filtered, logliks, np.array([answer.filtered_mean[-1] for answer in answers]))
+
+
+@pytest.mark.parametrize(("gated", "observed", "latent"), [size for size in SIZES if size[0]])
+def test_each_exact_particle_is_conditioned_on_the_gate_inputs_that_it_drew(gated, observed, latent):
+    model = with_uneven_noise(gated_model(gated, observed=observed, latent=latent, seed=latent))
+    x = drawn_series(model, 6)
+    filtered = rbpf(model, x, particles=LANES + 3, ess_threshold=0, target="exact")
+    codes, G = unpacked_codes(filtered.packed, gated), np.eye(latent)[latent - gated :]
+    logliks, means = np.zeros(filtered.particles), np.zeros((filtered.particles, latent))
+    for i in range(filtered.particles):
+        mean, cov = start(model, x)
+        for t in range(len(x) - 1):
+            noise = np.empty((gated, 1))
+            fill_normals(np.uint64(stream_key(np.uint64(filtered.key), t, GATES)), i, noise)
+            S = G @ cov @ G.T + model.gate_std**2 * np.eye(gated)
+            u = G @ mean + np.linalg.cholesky(S) @ noise[:, 0]
+            np.testing.assert_array_equal(u > 0, codes[t, i])
+            gain = cov @ G.T @ np.linalg.inv(S)
+            mean, cov = mean + gain @ (u - G @ mean), cov - gain @ S @ gain.T
+            mean, cov, increment = step(model, mean, cov, codes[t, i], x[t + 1])
+            logliks[i] += increment
+        means[i] = mean
+    assert_a_mixture(filtered, logliks, means)
+
+
+@pytest.mark.parametrize(("gated", "observed", "latent"), SIZES)
+def test_the_system_of_bundles_is_the_model_in_other_coordinates(gated, observed, latent):
+    model = gated_model(gated, observed=observed, latent=latent, seed=latent)
+    system = bundle_system(model)
+    hidden = max(0, latent - gated - observed)
+    assert system.hidden == hidden
+    code = np.random.default_rng(1).random(gated) < 0.5
+    open_units = np.r_[np.ones(latent - gated), code]
+    J = (system.J * open_units[:, None]).T + np.diag(system.own)
+    J[np.arange(latent), system.partner] += system.mate
+    back = np.linalg.inv(system.basis)
+    np.testing.assert_allclose(system.basis @ J @ back, transition(model, code), atol=1e-12)
+    np.testing.assert_allclose(system.basis @ system.h, model.drift.h, atol=1e-12)
+    # observed and gated units are coordinates still
+    np.testing.assert_array_equal(system.basis[:observed, hidden : hidden + observed], np.eye(observed))
+    np.testing.assert_array_equal(system.basis[latent - gated :, latent - gated :], np.eye(gated))
+    # rows of hidden units leave out what they do not have
+    assert not system.J[: system.reach, :hidden].any()
+    mean, cov = initial_bundles(system, model, np.ones(observed), LANES + 1)
+    assert mean.shape == (2, latent * LANES)
+    np.testing.assert_allclose(
+        covariances(system, cov, LANES + 1), [np.diag(model.initial_variances)] * (LANES + 1), atol=1e-12
+    )
+
+
+def test_trained_like_networks_have_hidden_units_that_move_by_themselves():
+    system = bundle_system(gated_model(10, observed=3, latent=30))
+    assert system.reach == system.hidden == 17
+    assert (system.partner != np.arange(30)).any()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 12])
+def test_a_separated_matrix_moves_coordinates_alone_or_in_pairs(size):
+    F = np.random.default_rng(size).standard_normal((size, size))
+    V, own, mate, partner = separated(F)
+    moved = np.diag(own)
+    moved[np.arange(size), partner] += mate
+    np.testing.assert_allclose(F @ V, V @ moved, atol=1e-12 * size)
+
+
+def network_with_hidden(F):
+    """One observed unit, hidden ones that move by ``F``, and two gated ones."""
+    hidden = len(F)
+    latent = hidden + 3
+    rng = np.random.default_rng(0)
+    W = 0.2 * rng.standard_normal((latent, latent))
+    W[1 : hidden + 1, 1 : hidden + 1] = F
+    drift = ALRNN(np.zeros(latent), W, 0.1 * np.ones(latent), rng.standard_normal((latent, 1)), 2)
+    return PALRNN(drift, 0.3, 0.2, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("F", "reach"),
+    [
+        # one eigenvector only
+        (0.5 * np.eye(5) + np.eye(5, k=1), 0),
+        # eigenvectors that are nearly one
+        (np.array([[0.5, 1.0], [0.0, 0.5 + 1e-6]]), 0),
+        # nothing moves
+        (np.zeros((4, 4)), 0),
+        (np.array([[0.6, 0.7], [-0.7, 0.6]]), 2),
+        (np.diag([0.5, 0.5, 0.5, 0.5]), 4),
+    ],
+)
+def test_hidden_units_without_a_good_basis_are_left_as_they_are(F, reach):
+    model = network_with_hidden(F)
+    assert bundle_system(model).reach == reach
+    x = drawn_series(model, 30)
+    filtered = rbpf(model, x, particles=3, ess_threshold=0)
+    codes = unpacked_codes(filtered.packed, 2)
+    answers = [given_gates(model, x, codes[:, i]) for i in range(3)]
+    logliks = np.array([answer.log_likelihood for answer in answers])
+    assert_a_mixture(filtered, logliks, np.array([answer.filtered_mean[-1] for answer in answers]))
+
+
+def test_the_answer_does_not_depend_on_the_basis(monkeypatch):
+    model = gated_model(4, observed=2, latent=15)
+    x = drawn_series(model, 60)
+    separate = rbpf(model, x, particles=40)
+    monkeypatch.setattr(bundles, "_WORST_BASIS", 0.0)
+    assert bundle_system(model).reach == 0
+    together = rbpf(model, x, particles=40)
+    np.testing.assert_array_equal(separate.packed, together.packed)
+    np.testing.assert_array_equal(separate.ancestors, together.ancestors)
+    np.testing.assert_allclose(separate.increments, together.increments, atol=1e-11)
+
+
+def evidences_and_ancestors():
+    model = gated_model(3, observed=2, latent=11)
+    x = drawn_series(model, 25)
+    runs = [rbpf(model, x, particles=21, target=target) for target in ("paper", "exact")]
+    return [LANES, *[run.log_evidence for run in runs], *[float(run.ancestors.sum()) for run in runs]]
+
+
+OTHER_WIDTH = """
+import palrnn.engine.processors as processors
+wide = processors.has_wide_registers()
+processors.has_wide_registers = lambda: not wide
+from inference.test_bundles import evidences_and_ancestors
+print(*evidences_and_ancestors())
+"""
+
+
+def test_the_answer_does_not_depend_on_the_width_of_registers(tmp_path):
+    """Code for wide registers runs on any machine: the compiler splits what does not fit."""
+    place = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[1])}
+    run = subprocess.run(
+        [sys.executable, "-c", OTHER_WIDTH],
+        env=place,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
+    )
+    theirs, ours = [float(word) for word in run.stdout.split()], evidences_and_ancestors()
+    assert {theirs[0], ours[0]} == {4, 8}
+    np.testing.assert_allclose(theirs[1:], ours[1:], rtol=1e-12)
