@@ -15,10 +15,12 @@ import numpy as np
 from clock import best_times
 
 from palrnn import PALRNN, Standardizer, TrainConfig, lorenz63, lorenz63_sequences, rbpf, saem, smooth, train
-from palrnn.engine.kernel import kernel, pin_blas
+from palrnn.engine.kernel import kernel
 from palrnn.engine.progress import lines, quiet
-from palrnn.inference.kalman_kernels import condition, open_units, predict
-from palrnn.inference.system import aligned, padded_system, scratch_for
+from palrnn.inference.bundle_kernels import condition, predict
+from palrnn.inference.bundles import bundle_system, initial_bundles, room_for
+from palrnn.inference.path import unpacked_codes
+from palrnn.inference.tile_kernels import LANES
 from palrnn.tuning import SAEMConfig
 from palrnn.tuning.anchor import anchored_solution
 from palrnn.tuning.mstep import drift_solution
@@ -92,27 +94,26 @@ def window_parts(model: PALRNN, x: np.ndarray):
 
 
 @kernel
-def kalman_steps(system, codes, x, mean, cov, scratch):
-    """Predict and condition every particle at every step, and nothing else."""
-    for t in range(codes.shape[0]):
-        for i in range(codes.shape[1]):
-            count = open_units(system, codes[t, i], scratch)
-            predict(system, count, mean[i], cov[i], scratch)
-            condition(mean[i], cov[i], 0, x[t + 1], system.observation, False, system.latent_dim, scratch)
+def kalman_steps(system, signs, x, mean, cov, room):
+    """Predict and condition every bundle of particles at every step, and nothing else."""
+    free, seen = system.J.shape[1] - system.gate.shape[0], np.empty((x.shape[1], LANES))
+    loglik = np.empty(LANES)
+    for t in range(signs.shape[0]):
+        for n in range(x.shape[1]):
+            seen[n] = x[t + 1, n]
+        for b in range(mean.shape[0]):
+            room.gates[free:] = signs[t, b]
+            predict(system, mean[b], cov[b], room)
+            condition(mean[b], cov[b], system.hidden, seen, system.observation, False, room, loglik, 0)
 
 
-def kalman_run(model: PALRNN, x: np.ndarray, codes: np.ndarray):
-    pin_blas()
-    system, scratch = padded_system(model), scratch_for(model)
-    dim = len(system.A)
-    mean, cov = aligned((PARTICLES, dim)), aligned((PARTICLES, dim, dim))
-
-    def run() -> None:
-        mean[:] = 0.0
-        cov[:] = 0.01 * np.eye(dim)
-        kalman_steps(system, codes, x, mean, cov, scratch)
-
-    return run
+def kalman_run(model: PALRNN, x: np.ndarray, packed: np.ndarray):
+    """The Kalman part of a filter pass, along gates that are known: ``packed (T-1, particles, words)``."""
+    system, room = bundle_system(model), room_for(model)
+    start = initial_bundles(system, model, x[0], PARTICLES)
+    gates = unpacked_codes(packed, model.drift.gated).reshape(len(packed), -1, LANES, model.drift.gated)
+    signs = np.ascontiguousarray(np.where(gates, 1.0, -1.0).swapaxes(2, 3))
+    return lambda: kalman_steps(system, signs, x, start[0].copy(), start[1].copy(), room)
 
 
 def m_step(model: PALRNN, statistics, samples, data: np.ndarray) -> None:
