@@ -10,11 +10,12 @@ import pytest
 from oracles.bundled import covariances
 from oracles.plain_kalman import given_gates, start, step, transition
 from oracles.small_models import drawn_series, gated_model
+from scipy.linalg import block_diag
 from scipy.special import logsumexp
 
 from palrnn import ALRNN, PALRNN, rbpf
-from palrnn.inference import bundles
-from palrnn.inference.bundles import bundle_system, initial_bundles, separated
+from palrnn.inference import bundles, hidden_basis
+from palrnn.inference.bundles import bundle_system, initial_bundles
 from palrnn.inference.noise_kernels import GATES, fill_normals, stream_key
 from palrnn.inference.path import unpacked_codes
 from palrnn.inference.tile_kernels import LANES
@@ -97,6 +98,9 @@ def test_the_system_of_bundles_is_the_model_in_other_coordinates(gated, observed
     np.testing.assert_array_equal(system.basis[latent - gated :, latent - gated :], np.eye(gated))
     # rows of hidden units leave out what they do not have
     assert not system.J[: system.reach, :hidden].any()
+    if hidden:
+        # a single observed unit may find no eigenvector that is not one of a pair
+        assert system.reach == latent - gated or (observed == 1 and system.reach == hidden)
     mean, cov = initial_bundles(system, model, np.ones(observed), LANES + 1)
     assert mean.shape == (2, latent * LANES)
     np.testing.assert_allclose(
@@ -104,49 +108,33 @@ def test_the_system_of_bundles_is_the_model_in_other_coordinates(gated, observed
     )
 
 
-def test_trained_like_networks_have_hidden_units_that_move_by_themselves():
-    system = bundle_system(gated_model(10, observed=3, latent=30))
-    assert system.reach == system.hidden == 17
-    assert (system.partner != np.arange(30)).any()
-
-
-@pytest.mark.parametrize("size", [1, 2, 5, 12])
-def test_a_separated_matrix_moves_coordinates_alone_or_in_pairs(size):
-    F = np.random.default_rng(size).standard_normal((size, size))
-    V, own, mate, partner = separated(F)
-    moved = np.diag(own)
-    moved[np.arange(size), partner] += mate
-    np.testing.assert_allclose(F @ V, V @ moved, atol=1e-12 * size)
-
-
-def network_with_hidden(F):
-    """One observed unit, hidden ones that move by ``F``, and two gated ones."""
-    hidden = len(F)
-    latent = hidden + 3
-    rng = np.random.default_rng(0)
-    W = 0.2 * rng.standard_normal((latent, latent))
-    W[1 : hidden + 1, 1 : hidden + 1] = F
-    drift = ALRNN(np.zeros(latent), W, 0.1 * np.ones(latent), rng.standard_normal((latent, 1)), 2)
-    return PALRNN(drift, 0.3, 0.2, 0.5)
+ROTATION = np.array([[0.6, 0.7], [-0.7, 0.6]])
 
 
 @pytest.mark.parametrize(
     ("F", "reach"),
     [
-        # one eigenvector only
-        (0.5 * np.eye(5) + np.eye(5, k=1), 0),
-        # eigenvectors that are nearly one
-        (np.array([[0.5, 1.0], [0.0, 0.5 + 1e-6]]), 0),
-        # nothing moves
-        (np.zeros((4, 4)), 0),
-        (np.array([[0.6, 0.7], [-0.7, 0.6]]), 2),
-        (np.diag([0.5, 0.5, 0.5, 0.5]), 4),
+        # hidden units with a single eigenvector, and with two that are nearly one: no basis
+        (block_diag(0.3, 0.5 * np.eye(5) + np.eye(5, k=1)), 0),
+        (block_diag(0.3, [[0.5, 1.0], [0.0, 0.5 + 1e-6]]), 0),
+        # the observed unit is an eigenvector, or part of some
+        (block_diag(0.3, ROTATION), 3),
+        (block_diag(0.3, ROTATION) + 0.1, 3),
+        (np.zeros((5, 5)), 5),
+        # all eigenvectors are pairs, and one unit is observed
+        (ROTATION, 1),
+        (block_diag(ROTATION, 0.5 * ROTATION), 3),
     ],
 )
-def test_hidden_units_without_a_good_basis_are_left_as_they_are(F, reach):
-    model = network_with_hidden(F)
+def test_hidden_units_get_the_best_coordinates_that_there_are(F, reach):
+    """One observed unit and hidden ones that move by ``F``, and two gated ones."""
+    free, rng = len(F), np.random.default_rng(0)
+    W = 0.2 * rng.standard_normal((free + 2, free + 2))
+    W[:free, :free] = F
+    drift = ALRNN(np.zeros(free + 2), W, 0.1 * np.ones(free + 2), rng.standard_normal((free + 2, 1)), 2)
+    model = PALRNN(drift, 0.3, 0.2, 0.5)
     assert bundle_system(model).reach == reach
-    x = drawn_series(model, 30)
+    x = drawn_series(model, 20)
     filtered = rbpf(model, x, particles=3, ess_threshold=0)
     codes = unpacked_codes(filtered.packed, 2)
     answers = [given_gates(model, x, codes[:, i]) for i in range(3)]
@@ -157,13 +145,14 @@ def test_hidden_units_without_a_good_basis_are_left_as_they_are(F, reach):
 def test_the_answer_does_not_depend_on_the_basis(monkeypatch):
     model = gated_model(4, observed=2, latent=15)
     x = drawn_series(model, 60)
-    separate = rbpf(model, x, particles=40)
-    monkeypatch.setattr(bundles, "_WORST_BASIS", 0.0)
-    assert bundle_system(model).reach == 0
+    alone = rbpf(model, x, particles=40)
+    monkeypatch.setattr(hidden_basis, "_WORST", 0.0)
+    monkeypatch.setattr(bundles, "_systems", {})
     together = rbpf(model, x, particles=40)
-    np.testing.assert_array_equal(separate.packed, together.packed)
-    np.testing.assert_array_equal(separate.ancestors, together.ancestors)
-    np.testing.assert_allclose(separate.increments, together.increments, atol=1e-11)
+    assert bundle_system(model).reach == 0
+    np.testing.assert_array_equal(alone.packed, together.packed)
+    np.testing.assert_array_equal(alone.ancestors, together.ancestors)
+    np.testing.assert_allclose(alone.increments, together.increments, atol=1e-11)
 
 
 def evidences_and_ancestors():

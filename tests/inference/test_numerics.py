@@ -32,6 +32,25 @@ def test_covariances_stay_symmetric_and_positive_definite(target, process_std, o
     assert_sound_beliefs(model, x, target)
 
 
+@pytest.mark.parametrize("target", ["paper", "exact"])
+@pytest.mark.parametrize("noise", [(1e-4, 10.0, 0.7), (10.0, 1e-4, 0.0), (1e-4, 1e-4, 0.0)])
+def test_covariances_stay_sound_in_a_poor_basis_of_hidden_units(target, noise):
+    """Hidden units whose eigenvectors are close to each other in pairs."""
+    model = noisy_network(30, 10, *noise)
+    W, hidden = model.drift.W.copy(), slice(3, 20)
+    rotation = np.linalg.qr(np.random.default_rng(2).standard_normal((17, 17)))[0]
+    F = np.diag(np.repeat(np.linspace(0.2, 0.8, 9), 2)[:17] + 2e-3 * (np.arange(17) % 2))
+    F += 0.3 * np.diag(np.arange(16) % 2 == 0, k=1)
+    W[hidden, hidden] = rotation @ F @ rotation.T
+    W[:3, hidden] = W[hidden, :3] = 0.0
+    drift = ALRNN(np.zeros(30), W, model.drift.h, model.drift.E, 10)
+    model = PALRNN(drift, *noise)
+    system = bundle_system(model)
+    assert system.reach > 0
+    assert np.linalg.cond(system.basis) > 200
+    assert_sound_beliefs(model, np.random.default_rng(1).standard_normal((1_001, 3)), target)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["paper", "exact"])
 def test_covariances_stay_sound_over_100_000_steps(target):

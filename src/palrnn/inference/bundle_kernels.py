@@ -113,8 +113,8 @@ def predict(system, mean, cov, room):
             product, first * dim * LANES, lines, near, 0, min(COLUMNS, dim - first),
             min(dim, first + COLUMNS),
         )  # fmt: skip
-    # only hidden units have noise in common, and they are in the first panels
-    common = -(-hidden // COLUMNS) * COLUMNS
+    # only units in new coordinates have noise in common, and they are in the first panels
+    common = -(-reach // COLUMNS) * COLUMNS
     for at in range(0, place(0, common), LANES):
         put(cov, at, plus(take(cov, at), repeated(process, at // LANES)))
     for k in range(common, dim):

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
+from palrnn.inference.hidden_basis import hidden_basis
 from palrnn.inference.system import aligned
 from palrnn.inference.tile_kernels import COLUMNS, LANES, STRIDE
 from palrnn.model import PALRNN
-
-# a worse conditioned basis is not used; that of a trained network has 6 to 130, and costs two to four digits
-_WORST_BASIS = 1e3
 
 
 class BundleSystem(NamedTuple):
     """A PAL-RNN in coordinates y with z = ``basis`` y: hidden units first, then observed, then gated ones.
 
-    Hidden are the ``hidden`` units that are neither observed nor gated. Nothing looks at one of them alone,
-    so that any basis will do for them. In that of their eigenvectors (`separated`) each moves by itself or as
-    one of a pair, and their rows of J are zero before column ``reach``, the first that is not hidden; without
-    such a basis ``reach`` is 0. A row of J is applied as
+    Hidden are the ``hidden`` units that are neither observed nor gated; `hidden_basis` says which coordinates
+    they have, and what ``reach`` is: their rows of J are zero before it. A row of J is applied as
 
         (J y)_i = own_i y_i + mate_i y_{partner_i} + sum_k J_ki c_k y_k,
 
@@ -68,8 +65,17 @@ class Room(NamedTuple):
     near: NDArray[np.int64]
 
 
+_systems: WeakKeyDictionary[PALRNN, BundleSystem] = WeakKeyDictionary()
+
+
 def bundle_system(model: PALRNN) -> BundleSystem:
-    """Return the arrays of ``model`` for the kernels of bundles."""
+    """Return the arrays of ``model`` for the kernels of bundles, the same ones for the same model."""
+    if model not in _systems:
+        _systems[model] = _bundle_system(model)
+    return _systems[model]
+
+
+def _bundle_system(model: PALRNN) -> BundleSystem:
     drift = model.drift
     dim, gated, seen = drift.latent_dim, drift.gated, drift.observed_dim
     free = dim - gated
@@ -77,45 +83,25 @@ def bundle_system(model: PALRNN) -> BundleSystem:
     order = np.r_[seen : seen + hidden, :seen, seen + hidden : dim] if hidden else np.arange(dim)
     F = drift.W[np.ix_(order, order)]
     F[np.arange(free), np.arange(free)] += drift.A[order[:free]]
-    V, own, mate, partner = separated(F[:hidden, :hidden])
-    change, back = np.eye(dim), np.eye(dim)
-    change[:hidden, :hidden], back[:hidden, :hidden] = V, np.linalg.inv(V)
+    found = hidden_basis(F[:free, :free], hidden)
+    change = np.eye(dim)
+    change[:free, :free] = found.change
+    back = np.linalg.inv(change)
     J = np.ascontiguousarray((back @ F @ change).T)
-    apart = bool(own.any() or mate.any())
-    if apart:
-        J[:hidden, :hidden] = 0.0
+    J[: found.reach, :hidden] = 0.0
     return BundleSystem(
         J=J,
-        own=np.r_[own, np.zeros(free - hidden), drift.A[free:]],
-        mate=np.r_[mate, np.zeros(dim - hidden)],
-        partner=np.r_[partner, np.arange(hidden, dim)],
+        own=np.r_[found.own, np.zeros(free - hidden), drift.A[free:]],
+        mate=np.r_[found.mate, np.zeros(dim - hidden)],
+        partner=np.r_[found.partner, np.arange(hidden, dim)],
         h=back @ drift.h[order],
         process=in_panels((back * model.process_variances[order]) @ back.T),
         observation=model.observation_variances,
         gate=np.full(gated, model.gate_std**2),
         hidden=hidden,
-        reach=hidden if apart else 0,
+        reach=found.reach,
         basis=np.eye(dim)[:, order] @ change,
     )
-
-
-def separated(F: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
-    """Return V, own, mate, partner: in the basis V, y <- ``F`` y is y_i <- own_i y_i + mate_i y_{partner_i}.
-
-    V holds the real and imaginary parts of the eigenvectors of ``F (H, H)``. Where these make a bad basis, V
-    is the identity, and own and mate are zero.
-    """
-    partner, own, mate = np.arange(len(F)), np.zeros(len(F)), np.zeros(len(F))
-    values, vectors = np.linalg.eig(F)
-    # LAPACK puts conjugate pairs side by side, the positive imaginary part first
-    first = np.flatnonzero(values.imag > 0)
-    V = vectors.real.copy()
-    V[:, first + 1] = vectors[:, first].imag
-    if len(F) == 0 or not np.linalg.cond(V) < _WORST_BASIS:
-        return np.eye(len(F)), own, mate, partner
-    partner[first], partner[first + 1] = first + 1, first
-    mate[first], mate[first + 1] = values.imag[first], -values.imag[first]
-    return V, values.real.copy(), mate, partner
 
 
 def room_for(model: PALRNN) -> Room:

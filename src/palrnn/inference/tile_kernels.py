@@ -23,7 +23,7 @@ LANES = REGISTER_BYTES // 8
 # of the 32 or 16 registers, all but a few hold sums: a row of factors and one more number are needed besides
 ROWS, COLUMNS = (5, 5) if LANES == 8 else (4, 3)
 # a single column needs more rows to keep the machine busy
-COLUMN_ROWS = 10
+COLUMN_ROWS = 17 if LANES == 8 else 12
 # from one row of a panel to the next
 STRIDE = COLUMNS * LANES
 # AVX-512 can leave lanes of a sum as they are for nothing; elsewhere it is cheaper to set factors to zero
