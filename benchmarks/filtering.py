@@ -18,6 +18,7 @@ from peers_jax_filter import batched, jax_filter, textbook
 from palrnn import PALRNN, Standardizer, TrainConfig, add_observation_noise, lorenz63, rbpf, smooth, train
 from palrnn.engine.kernel import kernel, pin_blas
 from palrnn.engine.progress import quiet
+from palrnn.inference.tile_kernels import LANES
 
 PARTICLES, STEPS = 256, 200
 
@@ -36,7 +37,10 @@ def main() -> int:
         }
     )
     same_answer(model, x, textbook_peer, batched_peer)
-    print(f"one pass, {PARTICLES} particles x {STEPS} steps, M=30, P=10, N=3; floor: two 32x32 products")
+    print(
+        f"one pass, {PARTICLES} particles x {STEPS} steps, M=30, P=10, N=3, {LANES} lanes; "
+        "floor: two 32x32 products"
+    )
     for name, value in seconds.items():
         over, ours = value / seconds["floor"], value / seconds["palrnn"]
         print(f"  {name:13s} {value * 1e3:7.1f} ms  {over:5.2f} x floor  {ours:5.2f} x palrnn")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import llvmlite.binding
+from numba import config
 
 
 def available_processors() -> int:
@@ -13,7 +14,15 @@ def available_processors() -> int:
 
 
 def has_wide_registers() -> bool:
-    """Whether registers hold 64 bytes (AVX-512)."""
+    """Whether compiled kernels may use registers of 64 bytes (AVX-512).
+
+    That is for the processor to say, or for Numba's settings (``NUMBA_CPU_NAME``, ``NUMBA_CPU_FEATURES``).
+    """
+    features = getattr(config, "CPU_FEATURES", None)
+    if features is not None:
+        return "+avx512f" in features.split(",")
+    if getattr(config, "CPU_NAME", None) == "generic":
+        return False
     try:
         return bool(llvmlite.binding.get_host_cpu_features().get("avx512f", False))
     except RuntimeError:  # a processor that LLVM cannot describe
