@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import njit
 
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import everywhere, fma, lane_count, put, take, times
@@ -46,7 +47,8 @@ def predict(system, Jt, B, mean, cov):
     mean[:] = np.dot(mean, Jt) + system.h
 
 
-@kernel
+# part of its callers, who call it for every row: a call would cost as much as the row
+@njit(inline="always", error_model="numpy")
 def combine(out, at, a, left, left_at, b, right, right_at, dim):
     """out[j] = a left[j] + b right[j] for j < dim, a multiple of 8, from the given position of each array."""
     x, y = everywhere(a), everywhere(b)

@@ -45,9 +45,13 @@ def factorise(matrix):
     for k in range(dim):
         pivot = matrix[k, k]
         scale = 1.0 / math.sqrt(pivot) if pivot > 0.0 else 0.0
-        combine(matrix, k * dim, scale, matrix, k * dim, 0.0, matrix, k * dim, dim)
+        row = k * dim
+        combine(matrix, row, scale, matrix, row, 0.0, matrix, row, dim)
         for i in range(k + 1, dim):
-            combine(matrix, i * dim, 1.0, matrix, i * dim, -matrix[k, i], matrix, k * dim, dim)
+            # whole vectors of 8, from the one with the diagonal on
+            start = i // 8 * 8
+            at = i * dim + start
+            combine(matrix, at, 1.0, matrix, at, -matrix[k, i], matrix, row + start, dim - start)
     for i in range(dim):
         for j in range(i):
             matrix[i, j] = 0.0
