@@ -30,9 +30,16 @@ def test_numba_settings_decide_about_wide_registers(monkeypatch, name, features,
     assert has_wide_registers() is wide
 
 
+def test_no_wide_registers_without_avx(monkeypatch):
+    monkeypatch.setattr(config, "CPU_FEATURES", None)
+    monkeypatch.setattr(config, "ENABLE_AVX", 0)
+    assert has_wide_registers() is False
+
+
 def test_the_processor_decides_where_numba_has_no_settings(monkeypatch):
     monkeypatch.setattr(config, "CPU_NAME", None)
     monkeypatch.setattr(config, "CPU_FEATURES", None)
+    monkeypatch.setattr(config, "ENABLE_AVX", 1)
     for known in (True, False):
         monkeypatch.setattr(llvmlite.binding, "get_host_cpu_features", lambda known=known: {"avx512f": known})
         assert has_wide_registers() is known

@@ -13,8 +13,9 @@ from oracles.small_models import drawn_series, gated_model
 from scipy.linalg import block_diag
 from scipy.special import logsumexp
 
-from palrnn import ALRNN, PALRNN, rbpf
+from palrnn import ALRNN, PALRNN, FilterDiedError, rbpf
 from palrnn.inference import bundles, hidden_basis
+from palrnn.inference.bundle_kernels import condition, place
 from palrnn.inference.bundles import bundle_system, initial_bundles
 from palrnn.inference.noise_kernels import GATES, fill_normals, stream_key
 from palrnn.inference.path import unpacked_codes
@@ -111,27 +112,42 @@ def test_the_system_of_bundles_is_the_model_in_other_coordinates(gated, observed
 ROTATION = np.array([[0.6, 0.7], [-0.7, 0.6]])
 
 
+def driving(F_oo, F_hh):
+    """Observed units that move by themselves, and move hidden ones."""
+    F = block_diag(F_oo, F_hh)
+    F[len(F_oo) :, : len(F_oo)] = 0.3
+    return F
+
+
 @pytest.mark.parametrize(
-    ("F", "reach"),
+    ("seen", "F", "reach"),
     [
         # hidden units with a single eigenvector, and with two that are nearly one: no basis
-        (block_diag(0.3, 0.5 * np.eye(5) + np.eye(5, k=1)), 0),
-        (block_diag(0.3, [[0.5, 1.0], [0.0, 0.5 + 1e-6]]), 0),
+        (1, block_diag(0.3, 0.5 * np.eye(5) + np.eye(5, k=1)), 0),
+        (1, block_diag(0.3, [[0.5, 1.0], [0.0, 0.5 + 1e-6]]), 0),
         # the observed unit is an eigenvector, or part of some
-        (block_diag(0.3, ROTATION), 3),
-        (block_diag(0.3, ROTATION) + 0.1, 3),
-        (np.zeros((5, 5)), 5),
+        (1, block_diag(0.3, ROTATION), 3),
+        (1, block_diag(0.3, ROTATION) + 0.1, 3),
+        (1, np.zeros((5, 5)), 5),
         # all eigenvectors are pairs, and one unit is observed
-        (ROTATION, 1),
-        (block_diag(ROTATION, 0.5 * ROTATION), 3),
+        (1, ROTATION, 1),
+        (1, block_diag(ROTATION, 0.5 * ROTATION), 3),
+        # observed units with too few eigenvectors, or nearly so: the others are hardly seen
+        (2, driving([[1.0, 1.0], [0.0, 1.0]], np.diag([0.3, 0.6])), 2),
+        (2, driving([[1.0, 0.1], [0.0, 1.0]], np.diag([0.3, 0.6])), 2),
+        (2, driving([[0.5, 1.0], [0.0, 0.5 + 1e-12]], np.diag([0.3, 0.6])), 2),
+        (3, driving(0.5 * np.eye(3) + np.eye(3, k=1), np.diag([0.3, 0.6, -0.4])), 3),
+        (2, driving(np.diag([0.5, 0.9]), np.diag([0.3, 0.6])), 4),
+        # the one eigenvector that is not one of a pair is seen best, but would leave a place empty
+        (2, block_diag(0.9, ROTATION, 0.5 * ROTATION) + 0.05, 5),
     ],
 )
-def test_hidden_units_get_the_best_coordinates_that_there_are(F, reach):
-    """One observed unit and hidden ones that move by ``F``, and two gated ones."""
-    free, rng = len(F), np.random.default_rng(0)
-    W = 0.2 * rng.standard_normal((free + 2, free + 2))
-    W[:free, :free] = F
-    drift = ALRNN(np.zeros(free + 2), W, 0.1 * np.ones(free + 2), rng.standard_normal((free + 2, 1)), 2)
+def test_hidden_units_get_the_best_coordinates_that_there_are(seen, F, reach):
+    """Observed and hidden units that move by ``F``, and two gated ones."""
+    latent, rng = len(F) + 2, np.random.default_rng(0)
+    W = 0.2 * rng.standard_normal((latent, latent))
+    W[:-2, :-2] = F
+    drift = ALRNN(np.zeros(latent), W, 0.1 * np.ones(latent), rng.standard_normal((latent, seen)), 2)
     model = PALRNN(drift, 0.3, 0.2, 0.5)
     assert bundle_system(model).reach == reach
     x = drawn_series(model, 20)
@@ -142,13 +158,62 @@ def test_hidden_units_get_the_best_coordinates_that_there_are(F, reach):
     assert_a_mixture(filtered, logliks, np.array([answer.filtered_mean[-1] for answer in answers]))
 
 
+def test_a_resampled_particle_has_all_of_its_ancestors_belief():
+    model = with_uneven_noise(gated_model(3, observed=2, latent=9))
+    x = drawn_series(model, 9)
+    schedule = np.array([1, 0, 1, 0, 1, 1, 0, 0])
+    filtered = rbpf(model, x, particles=2 * LANES + 3, schedule=schedule)
+    codes, since = unpacked_codes(filtered.packed, 3), 1 + np.flatnonzero(schedule)[-1]
+    logliks, means = np.zeros(filtered.particles), np.zeros((filtered.particles, 9))
+    for i in range(filtered.particles):
+        slot, path = i, np.zeros((8, 3), dtype=bool)
+        for t in range(7, -1, -1):
+            path[t] = codes[t, slot]
+            slot = filtered.ancestors[t, slot]
+        mean, cov = start(model, x)
+        for t in range(8):
+            mean, cov, increment = step(model, mean, cov, path[t], x[t + 1])
+            logliks[i] += increment if t >= since else 0.0
+        means[i] = mean
+    assert (filtered.survivors[schedule > 0] < filtered.particles).all()
+    weights = np.exp(logliks - logsumexp(logliks))
+    np.testing.assert_allclose(np.exp(filtered.log_weights), weights, atol=1e-12)
+    np.testing.assert_allclose(filtered.mean[-1], weights @ means, atol=1e-12)
+    evidence = logsumexp(logliks) - np.log(filtered.particles)
+    assert filtered.increments[since:].sum() == pytest.approx(evidence, abs=1e-12)
+
+
+def test_a_noiseless_gate_on_a_known_coordinate_teaches_nothing():
+    """One lane has no variance left, one a negative one by rounding; the others do not notice."""
+    model = PALRNN(gated_model(1, observed=1, latent=2).drift, 0.5, 0.4, 0.0, initial_std=0.7)
+    room = bundles.room_for(model)
+    mean, cov = (array[0] for array in initial_bundles(bundle_system(model), model, np.ones(1), LANES))
+    last = slice(place(1, 1), place(1, 1) + LANES)
+    cov[last][:2] = 0.0, -1e-18
+    before, values = mean.copy().reshape(2, LANES), np.full((1, LANES), 2.0)
+    condition(mean, cov, 1, values, np.zeros(1), True, room, np.empty(LANES), 0)
+    np.testing.assert_array_equal(values[0, :2], before[1, :2])
+    np.testing.assert_allclose(values[0, 2:], before[1, 2:] + 2 * 0.7, atol=1e-14)
+    np.testing.assert_allclose(mean.reshape(2, LANES), [before[0], values[0]], atol=1e-14)
+    np.testing.assert_array_equal(cov[last], 0.0)
+
+
+def test_weights_that_overflow_are_an_error_of_the_filter():
+    drift = gated_model(1, observed=1, latent=6).drift
+    huge = PALRNN(ALRNN(drift.A, np.full((6, 6), 1.7e308), drift.h, drift.E, 1), 0.5, 0.4, 0.5)
+    with pytest.raises(FilterDiedError, match="particles died"):
+        rbpf(huge, np.ones((5, 1)), particles=3)
+
+
 def test_the_answer_does_not_depend_on_the_basis(monkeypatch):
     model = gated_model(4, observed=2, latent=15)
     x = drawn_series(model, 60)
-    alone = rbpf(model, x, particles=40)
+    schedule = np.arange(len(x) - 1) % 3 == 0
+    alone = rbpf(model, x, particles=40, schedule=schedule)
+    assert bundle_system(model).reach == 11
     monkeypatch.setattr(hidden_basis, "_WORST", 0.0)
     monkeypatch.setattr(bundles, "_systems", {})
-    together = rbpf(model, x, particles=40)
+    together = rbpf(model, x, particles=40, schedule=schedule)
     assert bundle_system(model).reach == 0
     np.testing.assert_array_equal(alone.packed, together.packed)
     np.testing.assert_array_equal(alone.ancestors, together.ancestors)

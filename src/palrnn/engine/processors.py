@@ -16,12 +16,13 @@ def available_processors() -> int:
 def has_wide_registers() -> bool:
     """Whether compiled kernels may use registers of 64 bytes (AVX-512).
 
-    That is for the processor to say, or for Numba's settings (``NUMBA_CPU_NAME``, ``NUMBA_CPU_FEATURES``).
+    That is for the processor to say, or for Numba's settings (``NUMBA_CPU_NAME``, ``NUMBA_CPU_FEATURES``,
+    ``NUMBA_ENABLE_AVX``).
     """
     features = getattr(config, "CPU_FEATURES", None)
     if features is not None:
         return "+avx512f" in features.split(",")
-    if getattr(config, "CPU_NAME", None) == "generic":
+    if getattr(config, "CPU_NAME", None) == "generic" or not getattr(config, "ENABLE_AVX", True):
         return False
     try:
         return bool(llvmlite.binding.get_host_cpu_features().get("avx512f", False))

@@ -16,7 +16,7 @@ from palrnn.model import PALRNN
 
 
 class BundleSystem(NamedTuple):
-    """A PAL-RNN in coordinates y with z = ``basis`` y: hidden units first, then observed, then gated ones.
+    """A PAL-RNN in coordinates y with z = ``basis`` y: hidden units first, then the others in their order.
 
     Hidden are the ``hidden`` units that are neither observed nor gated; `hidden_basis` says which coordinates
     they have, and what ``reach`` is: their rows of J are zero before it. A row of J is applied as
@@ -71,7 +71,9 @@ _systems: WeakKeyDictionary[PALRNN, BundleSystem] = WeakKeyDictionary()
 def bundle_system(model: PALRNN) -> BundleSystem:
     """Return the arrays of ``model`` for the kernels of bundles, the same ones for the same model."""
     if model not in _systems:
-        _systems[model] = _bundle_system(model)
+        # weights that overflow are told by the filter, at the step where it dies
+        with np.errstate(over="ignore", invalid="ignore"):
+            _systems[model] = _bundle_system(model)
     return _systems[model]
 
 

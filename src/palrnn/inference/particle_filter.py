@@ -20,7 +20,7 @@ from palrnn.inference.tile_kernels import LANES
 from palrnn.model import PALRNN
 
 TARGETS = {"paper": kernels.PAPER, "exact": kernels.EXACT}
-# particle-steps per call of the kernel: about a fifth of a second, after which Ctrl-C and progress are heard
+# particle-steps per call of the kernel: about a tenth of a second, after which Ctrl-C and progress are heard
 _PIECE = 50_000
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from palrnn.engine.checks import Floats
 from palrnn.model import PALRNN
 
-_LANES, _LINE = 8, 64
+_MULTIPLE, _LINE = 8, 64
 
 
 class System(NamedTuple):
@@ -46,7 +46,7 @@ def padded_system(model: PALRNN) -> System:
 
 def padded(dim: int) -> int:
     """Return ``dim`` rounded up to a multiple of the vector length."""
-    return -(-dim // _LANES) * _LANES
+    return -(-dim // _MULTIPLE) * _MULTIPLE
 
 
 def aligned(shape: tuple[int, ...]) -> Floats:
