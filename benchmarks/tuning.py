@@ -110,10 +110,16 @@ def kalman_steps(system, signs, x, mean, cov, room):
 def kalman_run(model: PALRNN, x: np.ndarray, packed: np.ndarray):
     """The Kalman part of a filter pass, along gates that are known: ``packed (T-1, particles, words)``."""
     system, room = bundle_system(model), room_for(model)
-    start = initial_bundles(system, model, x[0], PARTICLES)
+    start, beliefs = (initial_bundles(system, model, x[0], PARTICLES) for _ in range(2))
     gates = unpacked_codes(packed, model.drift.gated).reshape(len(packed), -1, LANES, model.drift.gated)
     signs = np.ascontiguousarray(np.where(gates, 1.0, -1.0).swapaxes(2, 3))
-    return lambda: kalman_steps(system, signs, x, start[0].copy(), start[1].copy(), room)
+
+    def run() -> None:
+        for array, first in zip(beliefs, start, strict=True):
+            array[:] = first
+        kalman_steps(system, signs, x, *beliefs, room)
+
+    return run
 
 
 def m_step(model: PALRNN, statistics, samples, data: np.ndarray) -> None:
