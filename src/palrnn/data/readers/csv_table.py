@@ -84,7 +84,7 @@ def _rows(where: str, stream: IO[str]) -> Iterator[Row]:
         return
     parser = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     for cells in parser:
-        if any(cell.strip() for cell in cells):
+        if cells and (cells[0] or any(cell.strip() for cell in cells)):
             yield blanks + parser.line_num, cells
 
 
