@@ -94,6 +94,7 @@ def test_notes_that_are_no_table_are_refused(run, notes):
         ("history.dstsp", np.zeros(3, np.float32), "history.dstsp must hold float64, holds float32"),
         ("average.gram", np.zeros((8, 8)), r"average.gram must have shape \(9, 9\)"),
         ("average.square", np.full(4, np.nan), "average.square must be finite"),
+        ("average.cross", np.full((4, 9), 1e300), r"average.cross must be within ±1e\+150"),
         ("average.square", -np.ones(4), "average.square must be at least 0"),
         ("average.transitions", np.zeros(1), r"average.transitions must have shape \(\), has \(1,\)"),
     ],

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from palrnn.engine.checks import as_int
+from palrnn.engine.checks import HUGE, as_int
 
 
 class StoredError(ValueError):
@@ -47,6 +47,8 @@ class Stored:
             raise self.error(f"{name} must hold {np.dtype(dtype)}, holds {array.dtype}")
         if finite and not np.isfinite(array).all():
             raise self.error(f"{name} must be finite, holds {array[~np.isfinite(array)][0]}")
+        if finite and (np.abs(array) > HUGE).any():  # beyond it, squares overflow
+            raise self.error(f"{name} must be within ±{HUGE:g}, holds {np.abs(array).max():g}")
         if least is not None and (array < least).any():
             raise self.error(f"{name} must be at least {least:g}, holds {np.nanmin(array):g}")
         return np.array(array, order="C")
