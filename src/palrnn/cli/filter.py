@@ -63,7 +63,7 @@ def filter_command(
     from palrnn.inference import rbpf
     from palrnn.model import load_checkpoint
     from palrnn.report.filter_figures import diagnostics_figure
-    from palrnn.report.style import save_figure
+    from palrnn.engine.style import save_figure
 
     voice = Voice(json, quiet)
     voice.compiling()
