@@ -17,7 +17,7 @@ import pytest
 from oracles.rehearsal import FAIL, MURDER, chain
 
 from palrnn.engine.progress import quiet
-from palrnn.experiments import ClusterEngine, LocalEngine, Store, Task, preset_in, run, study_tasks
+from palrnn.sweeps import ClusterEngine, LocalEngine, Store, Task, preset_in, run, study_tasks
 
 ENVIRONMENT = os.environ | {
     "PYTHONPATH": ":".join(sys.path),
@@ -118,7 +118,7 @@ def test_failures_and_deadly_tasks_stay_single_and_a_killed_coordinator_is_conti
     folder, gate = tmp_path / "cluster", tmp_path / "gate"
     settings = {"seconds": 0.2, "free": 8, "gate": str(gate)}
     code = (
-        "from oracles.rehearsal import chain\nfrom palrnn.experiments import *\n"
+        "from oracles.rehearsal import chain\nfrom palrnn.sweeps import *\n"
         "from palrnn.engine.progress import quiet\n"
         f"engine = ClusterEngine({cluster.address!r})\n"
         f"run(chain(20, **{settings!r}), Store({str(folder)!r}), engine, progress=quiet)"

@@ -14,7 +14,7 @@ import pytest
 from oracles.rehearsal import FAIL, MURDER, SUM, chain
 
 from palrnn.engine.progress import quiet
-from palrnn.experiments import LocalEngine, Store, Tally, Task, run
+from palrnn.sweeps import LocalEngine, Store, Tally, Task, run
 
 
 def do(tasks: list[Task], folder: Path, workers: int = 2, **options: bool) -> Tally:
@@ -69,7 +69,7 @@ def test_a_worker_that_dies_is_replaced_and_its_task_gets_three_lives(tmp_path) 
 
 def coordinator(folder: Path, count: int, **settings: Any) -> subprocess.Popen[bytes]:
     code = (
-        "import signal\nfrom oracles.rehearsal import chain\nfrom palrnn.experiments import *\n"
+        "import signal\nfrom oracles.rehearsal import chain\nfrom palrnn.sweeps import *\n"
         "from palrnn.engine.progress import quiet\n"
         # what a shell starts in the background ignores it
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"

@@ -11,8 +11,8 @@ import threading
 import pytest
 from oracles.rehearsal import FAIL, SUM, chain
 
-from palrnn.experiments import Job, Kind, LocalEngine, Outcome, Store, Task, closure, execute, run
-from palrnn.experiments.store import append_line, read_lines
+from palrnn.sweeps import Job, Kind, LocalEngine, Outcome, Store, Task, closure, execute, run
+from palrnn.sweeps.store import append_line, read_lines
 
 
 def job_of(task: Task, inputs: dict[str, bytes] | None = None, **changes: str) -> Job:

@@ -1,11 +1,11 @@
-"""A claim of the paper beside our number: agrees, differs, or cannot be compared."""
+"""A claim of the paper beside our number: agrees, differs, or cannot be compared; and findings of our own."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
-from palrnn.experiments.statistics import Interval
+from palrnn.paper.statistics import Interval
 
 AGREES, DIFFERS, INCOMPARABLE = "agrees", "differs", "cannot be compared"
 
@@ -28,17 +28,20 @@ class Claim:
     low: float | None = None
     high: float | None = None
 
-    def entry(self) -> dict[str, Any]:
-        """The claim as plain values."""
-        return asdict(self)
+    @classmethod
+    def compare(
+        cls, where: str, claim: str, paper: str, ours: str | Interval, agrees: bool | None, rule: str, note: str = ""
+    ) -> Self:
+        """Return a claim with its verdict; ``agrees`` of None means that the two cannot be compared."""
+        verdict = INCOMPARABLE if agrees is None else AGREES if agrees else DIFFERS
+        words = f"{ours}; {note}" if note else str(ours)
+        return cls(where, claim, paper, words, verdict, rule, *(ours if isinstance(ours, Interval) else ()))
 
 
-def judged(
-    where: str, claim: str, paper: str, ours: str | Interval, agrees: bool | None, rule: str, note: str = ""
-) -> Claim:
-    """Return a claim with its verdict; ``agrees`` of None means that the two cannot be compared."""
-    verdict = INCOMPARABLE if agrees is None else AGREES if agrees else DIFFERS
-    words = str(ours) + (f"; {note}" if note else "")
-    if isinstance(ours, Interval):
-        return Claim(where, claim, paper, words, verdict, rule, *ours)
-    return Claim(where, claim, paper, words, verdict, rule)
+@dataclass(frozen=True)
+class Finding:
+    """One of our own findings: what was asked and what came out, with the numbers behind it."""
+
+    about: str
+    found: str
+    numbers: dict[str, Any]

@@ -11,15 +11,43 @@ Tuning: independent deterministic sequences with little observation noise, stand
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from palrnn.data import Standardizer, add_observation_noise, lorenz63
 from palrnn.data.systems import lorenz63_system
 from palrnn.engine.checks import Floats
+from palrnn.engine.config import Config, Count, Level, Positive, Seed, Whole
 from palrnn.engine.seeds import kernel_seed
-from palrnn.experiments.presets import DataSettings, TuningDataSettings
+
+
+class DataSettings(Config):
+    """The Lorenz-63 series that models are trained on: one realisation for each pair of noise levels."""
+
+    train_steps: Count
+    test_steps: Count
+    dt: Positive
+    discard: Whole
+    seed: Seed
+
+
+class TuningDataSettings(Config):
+    """The deterministic Lorenz-63 sequences that models are tuned on, and those held out for windows."""
+
+    sequences: Count
+    steps: Count
+    discard: Whole
+    observation_std: Level
+    seed: Seed
+    heldout_steps: Count
+
+    @model_validator(mode="after")
+    def _something_left(self) -> Self:
+        if self.discard >= self.steps:
+            raise ValueError(f"discard must be less than steps = {self.steps}, is {self.discard}")
+        return self
 
 
 class TrainingSeries(NamedTuple):

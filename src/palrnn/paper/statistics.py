@@ -108,6 +108,11 @@ def bootstrap(
     return _percentiles(statistic(rows), drawn)
 
 
+def median(values: ArrayLike, *, groups: ArrayLike | None = None, resamples: int = 2000) -> Interval:
+    """Return the median with its bootstrap interval."""
+    return bootstrap(values, lambda rows: float(np.median(rows)), groups=groups, resamples=resamples)
+
+
 def _groups(count: int, groups: ArrayLike | None) -> list[NDArray[np.intp]]:
     if groups is None:
         return [np.array([k]) for k in range(count)]

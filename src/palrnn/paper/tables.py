@@ -5,58 +5,61 @@ A table holds what is finished: it can be written at any moment of a run, and gr
 
 from __future__ import annotations
 
-import gzip
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pandas as pd
+from palrnn.engine.tables import from_records, write_table
+from palrnn.paper.study import studies_in, study_tasks
+from palrnn.sweeps import Store
+from palrnn.sweeps.timings import computation_rows
 
-from palrnn.engine.files import write_bytes
-from palrnn.experiments.presets import Preset
-from palrnn.experiments.store import Store
-from palrnn.experiments.studies import STUDIES, study_tasks
+if TYPE_CHECKING:
+    import pandas as pd
 
+    from palrnn.paper.presets import Preset
 
-def write_tables(preset: Preset, store: Store) -> list[Path]:
-    """Write the table of every study that has a result, and what the computation took; return the files."""
-    tables = {name: rows for study in STUDIES.values() for name, rows in study.tables.items()}
-    filled = {
-        name: rows(preset, store) for name, rows in (tables | {"computation.csv": _computation}).items()
-    }
-    return [write_table(store.folder / name, rows) for name, rows in filled.items() if rows]
+Rows: TypeAlias = list[dict[str, Any]]
 
 
-def write_table(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """Write rows as CSV (gzipped if the name says so), atomically, the same bytes for the same rows."""
-    text = pd.DataFrame(rows).to_csv(index=False, float_format="%.10g", lineterminator="\n").encode()
-    write_bytes(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
-    return path
+class Tables:
+    """The tables of a results folder by name, each read when it is first asked for."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self._read: dict[str, pd.DataFrame] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return self._file(name) is not None
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        import pandas as pd
+
+        if name not in self._read:
+            file = self._file(name)
+            if file is None:
+                raise KeyError(name)
+            self._read[name] = pd.read_csv(file)
+        return self._read[name]
+
+    def get(self, name: str) -> pd.DataFrame | None:
+        """The table, or None if it is not there yet."""
+        return self[name] if name in self else None
+
+    def _file(self, name: str) -> Path | None:
+        files = [self.folder / f"{name}{suffix}" for suffix in (".csv", ".csv.gz")]
+        return next((file for file in files if file.is_file()), None)
 
 
-def read_table(folder: str | os.PathLike[str], name: str) -> pd.DataFrame | None:
-    """Return a table of a results folder, or None if it is not there yet."""
-    path = Path(folder) / name
-    return pd.read_csv(path) if path.is_file() else None
+def write_tables(preset: Preset, store: Store) -> None:
+    """Write the table of every study that has a result, and what the computation took."""
+    for study in studies_in(preset):
+        write_rows(store.folder, study.tables(store))
+    write_rows(store.folder, {"computation.csv": computation_rows(store, study_tasks(preset))})
 
 
-def _computation(preset: Preset, store: Store) -> list[dict[str, Any]]:
-    """Tasks and seconds by kind and machine, and the wall time of all runs in this folder."""
-    timings = store.timings()
-    spent: dict[tuple[str, str], list[float]] = {}
-    for task in study_tasks(preset):
-        if task.hash in timings and store.has(task):
-            note = timings[task.hash]
-            spent.setdefault((task.kind.name, note["machine"]), []).append(note["seconds"])
-    rows: list[dict[str, Any]] = [
-        {"what": kind, "machine": machine, "count": len(seconds), "seconds": round(sum(seconds), 1)}
-        for (kind, machine), seconds in sorted(spent.items())
-    ]
-    by_engine: dict[str, list[float]] = {}
-    for run in store.sessions():
-        count = run["workers"]
-        name = f"wall time, {run['engine']}, {count} worker{'' if count == 1 else 's'}"
-        by_engine.setdefault(name, []).append(run["heartbeat"] - run["started"])
-    for name, seconds in sorted(by_engine.items()):
-        rows.append({"what": name, "machine": "", "count": len(seconds), "seconds": round(sum(seconds), 1)})
-    return rows
+def write_rows(folder: Path, tables: dict[str, Rows]) -> None:
+    """Write tables by file name, those with rows, with ten digits."""
+    for name, rows in tables.items():
+        if rows:
+            write_table(folder / name, *from_records(rows), digits=10)

@@ -15,7 +15,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from palrnn.experiments.task import Job, Outcome, execute
+from palrnn.sweeps.task import Job, Outcome, execute
 
 #: Enough waiting jobs for an adaptive cluster to see that it should grow.
 _LEAST_SLOTS = 32

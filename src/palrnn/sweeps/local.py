@@ -16,7 +16,7 @@ from typing import Any
 
 from palrnn.engine.checks import as_int
 from palrnn.engine.processors import available_processors
-from palrnn.experiments.task import Job, Outcome, execute
+from palrnn.sweeps.task import Job, Outcome, execute
 
 _CONTEXT = multiprocessing.get_context("spawn")
 

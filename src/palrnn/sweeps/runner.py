@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from palrnn.engine.progress import Progress, listening
-from palrnn.experiments.store import Store
-from palrnn.experiments.task import Job, Outcome, Task
+from palrnn.sweeps.store import Store
+from palrnn.sweeps.task import Job, Outcome, Task
+from palrnn.sweeps.timings import seconds_left
 
 #: A task whose worker dies this often is recorded as failed.
 LIVES = 3
@@ -99,7 +100,7 @@ def run(
     """
     plan = closure(tasks)
     try:
-        with store.locked(), listening(progress, "tasks") as report:
+        with store.session(), listening(progress, "tasks") as report:
             return _Run(plan, store, engine, retry_failed).until_done(report)
     finally:
         engine.close()
@@ -165,7 +166,7 @@ class _Run:
         if last or self.store.due():
             busy = [self.flying[hash] for hash in self.engine.running() if hash in self.flying]
             self.store.beat(busy, workers=self.engine.workers, engine=self.engine.name)
-            left = self.store.seconds_left(self.plan, self.engine.workers)
+            left = seconds_left(self.store, self.plan, self.engine.workers)
             self.figures = {} if left is None else {"minutes left": left / 60}
         figures = self.figures | ({"failed": len(self.failed)} if self.failed else {})
         report(len(self.done) - self.before, len(self.plan) - self.before, figures)

@@ -1,26 +1,22 @@
-"""What is done, running and failed in a results folder."""
+"""What is done, running and failed in the folder of a sweep."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from palrnn.engine.processors import available_processors
-from palrnn.experiments.archive import packed
-from palrnn.experiments.presets import preset_in
-from palrnn.experiments.store import Store
-from palrnn.experiments.studies import study_tasks
+from palrnn.sweeps.store import Store
+from palrnn.sweeps.task import Task
+from palrnn.sweeps.timings import seconds_left
 
 
-def sweep_status(folder: str | os.PathLike[str]) -> dict[str, Any]:
+def sweep_status(store: Store, tasks: Sequence[Task], archived: Collection[Task] = ()) -> dict[str, Any]:
     """Return counts by kind, the last sign of life, the failures, and the seconds left (None: unknown).
 
-    All studies of the folder's preset count, whether or not they were asked for yet. Results that are in the
-    archive only, as in a fresh clone, count as done.
+    Results that are in an archive only (``archived``), as in a fresh clone, count as done.
     """
-    preset, store = preset_in(folder), Store(folder)
-    tasks, run = study_tasks(preset), store.run()
-    archived = {task for task, _ in packed(preset, store)}
+    run = store.run()
     kinds: dict[str, dict[str, int]] = {}
     failed = []
     for task in tasks:
@@ -34,7 +30,6 @@ def sweep_status(folder: str | os.PathLike[str]) -> dict[str, Any]:
             failed.append({"kind": task.kind.name, "label": task.label, "hash": task.hash, "error": error})
     workers = run.get("workers") or available_processors()
     return {
-        "scale": preset.scale,
         "done": sum(counts["done"] for counts in kinds.values()),
         "total": len(tasks),
         "kinds": kinds,
@@ -42,5 +37,5 @@ def sweep_status(folder: str | os.PathLike[str]) -> dict[str, Any]:
         "run": run,
         "workers": workers,
         "failed": failed,
-        "seconds_left": store.seconds_left([task for task in tasks if task not in archived], workers),
+        "seconds_left": seconds_left(store, (task for task in tasks if task not in archived), workers),
     }

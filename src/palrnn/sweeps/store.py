@@ -12,7 +12,6 @@ up in the wrong place and no shared file system is needed.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
@@ -20,11 +19,14 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from palrnn.engine.files import write_bytes, write_json
-from palrnn.experiments.task import Outcome, Task
+from palrnn.engine.files import append_line, subfolder, write_bytes, write_json
+from palrnn.engine.folders import writable_folder
+from palrnn.engine.locks import lock_holder
+from palrnn.sweeps.task import Outcome, Task
 
+TIMINGS, SESSIONS = "timings.jsonl", "sessions.jsonl"
 #: A run without a sign of life for this long is taken for dead when it is on another machine.
 STALE_SECONDS = 60.0
 
@@ -37,9 +39,13 @@ class Store:
         self._started = 0.0
         self._beat = 0.0
 
+    def name(self, task: Task) -> str:
+        """The file of this task's result, as seen from the folder."""
+        return f"tasks/{task.kind.name}/{task.hash}{task.kind.suffix}"
+
     def path(self, task: Task) -> Path:
         """The file of this task's result."""
-        return self.folder / "tasks" / task.kind.name / f"{task.hash}{task.kind.suffix}"
+        return self.folder / self.name(task)
 
     def has(self, task: Task) -> bool:
         """Whether this task is done."""
@@ -54,11 +60,19 @@ class Store:
         values: dict[str, Any] = json.loads(self.read(task))["result"]
         return values
 
+    def result_or_empty(self, task: Task) -> dict[str, Any]:
+        """The values that a ``.json`` task returned, or nothing if it is not finished."""
+        return self.result(task) if self.has(task) else {}
+
+    def put(self, task: Task, data: bytes) -> None:
+        """Write the bytes of a task's result."""
+        subfolder(subfolder(self.folder, "tasks"), task.kind.name)
+        write_bytes(self.path(task), data)
+
     def keep(self, task: Task, outcome: Outcome) -> None:
         """Write what a task gave: its result, or its traceback."""
-        path = self.path(task)
-        path.parent.mkdir(parents=True, exist_ok=True)
         if outcome.data is None:
+            subfolder(subfolder(self.folder, "tasks"), task.kind.name)
             where = {"host": outcome.host, "machine": outcome.machine, "label": task.label}
             write_json(self._failure_path(task), task.identity | where | {"traceback": outcome.error})
             return
@@ -69,8 +83,8 @@ class Store:
             "seconds": round(outcome.seconds, 3),
             "machine": outcome.machine,
         }
-        append_line(self.folder / "timings.jsonl", note)
-        write_bytes(path, outcome.data)
+        append_line(self.folder / TIMINGS, line_bytes(note))
+        self.put(task, outcome.data)
         self.forget_failure(task)
 
     def failure(self, task: Task) -> str | None:
@@ -82,45 +96,29 @@ class Store:
         """Let a failed task be tried again."""
         self._failure_path(task).unlink(missing_ok=True)
 
+    def timing_lines(self) -> list[dict[str, Any]]:
+        """Seconds and machine of each task, each time that it was finished."""
+        return read_lines(self.folder / TIMINGS)
+
     def timings(self) -> dict[str, dict[str, Any]]:
         """Seconds and machine of each finished task, by hash; a repeated task counts once, its last time."""
-        return {line["hash"]: line for line in read_lines(self.folder / "timings.jsonl")}
-
-    def seconds_left(self, tasks: Iterable[Task], workers: int = 1) -> float | None:
-        """The expected time for these tasks, from the pace of their kinds so far; None without a pace."""
-        timings = self.timings()
-        spent: dict[str, tuple[float, float]] = {}
-        left: dict[str, float] = {}
-        for task in set(tasks):
-            kind = task.kind.name
-            if not self.has(task):
-                left[kind] = left.get(kind, 0.0) + task.cost
-            elif task.hash in timings:
-                seconds, cost = spent.get(kind, (0.0, 0.0))
-                spent[kind] = seconds + timings[task.hash]["seconds"], cost + task.cost
-        if any(kind not in spent for kind in left):
-            return None
-        total = sum(cost * spent[kind][0] / spent[kind][1] for kind, cost in left.items())
-        return total / max(1, workers)
+        return {line["hash"]: line for line in self.timing_lines()}
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the folder for one run; the operating system lets go of it however the run ends."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with open(self.folder / ".lock", "w", encoding="utf-8") as lock:
-            if not _taken(lock):
-                raise ValueError(f"{self.folder}: another run is at work here ({self._who()})")
+    def session(self) -> Iterator[None]:
+        """Hold the folder for one run of tasks; the operating system lets go of it however the run ends."""
+        with writable_folder(self.folder, "sweep", "running tasks"):
             self._started = time.time()
             for cut_off in self.folder.glob("tasks/*/.*.tmp"):
                 cut_off.unlink()
             if self._run_path.is_file():
-                append_line(self.folder / "sessions.jsonl", self.run() | {"running": []})
+                append_line(self.folder / SESSIONS, line_bytes(self.run() | {"running": []}))
                 self._run_path.unlink()
             yield
 
     def due(self, every: float = 2.0) -> bool:
         """Whether the last sign of life is ``every`` seconds old."""
-        return time.time() - self._beat >= every
+        return abs(time.time() - self._beat) >= every
 
     def beat(self, running: Sequence[Task], *, workers: int, engine: str) -> None:
         """Give a sign of life with what is under way."""
@@ -140,21 +138,14 @@ class Store:
     def sessions(self) -> list[dict[str, Any]]:
         """All runs in this folder so far, the last one included: as `run`, with nothing under way."""
         last = [self.run() | {"running": []}] if self.run() else []
-        return [*read_lines(self.folder / "sessions.jsonl"), *last]
+        return [*read_lines(self.folder / SESSIONS), *last]
 
     def alive(self) -> bool:
         """Whether a run is at work here now; on another machine, whether it gave a sign of life lately."""
-        run = self.run()
-        if not run or run["host"] != platform.node():
-            return bool(run) and time.time() - run["heartbeat"] < STALE_SECONDS
-        try:
-            with open(self.folder / ".lock", encoding="utf-8") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
+        holder, run = lock_holder(self.folder), self.run()
+        if holder is None or not run:
             return False
-        except OSError:
-            return True
-        return False
+        return holder.is_here or time.time() - run["heartbeat"] < STALE_SECONDS
 
     @property
     def _run_path(self) -> Path:
@@ -162,33 +153,6 @@ class Store:
 
     def _failure_path(self, task: Task) -> Path:
         return self.path(task).with_name(f"{task.hash}.failed.json")
-
-    def _who(self) -> str:
-        run = self.run()
-        return f"process {run['pid']} on {run['host']}" if run else "just started"
-
-
-def _taken(lock: IO[str]) -> bool:
-    """Whether the lock is ours now; someone who only asks for the status holds it for an instant."""
-    for _ in range(20):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            time.sleep(0.05)
-        else:
-            return True
-    return False
-
-
-def append_line(path: Path, value: dict[str, Any]) -> None:
-    """Add ``value`` to a file of JSON lines, on a line of its own even if the last writer was cut off."""
-    with open(path, "ab+") as stream:
-        stream.seek(0, os.SEEK_END)
-        torn = stream.tell() > 0
-        if torn:
-            stream.seek(-1, os.SEEK_END)
-            torn = stream.read(1) != b"\n"
-        stream.write((b"\n" if torn else b"") + line_bytes(value))
 
 
 def line_bytes(value: dict[str, Any]) -> bytes:

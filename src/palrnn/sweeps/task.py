@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import math
 import platform
 import time
 import traceback
@@ -23,6 +22,7 @@ from typing import Any
 
 import palrnn
 from palrnn.engine.kernel import pin_blas
+from palrnn.engine.plain import plain
 from palrnn.engine.processors import available_processors
 
 
@@ -32,13 +32,15 @@ class Kind:
 
     A ``.json`` function returns a table of plain values, a ``.safetensors`` function returns bytes; both are
     called as ``function(settings, inputs)``, where ``inputs`` holds the bytes of what the task needs, by
-    role. Raise ``version`` when the same settings no longer give the same result.
+    role. Raise ``version`` when the same settings no longer give the same result. ``archived=False`` keeps
+    results out of the archive of a sweep: they are kept elsewhere, or computed again in no time.
     """
 
     name: str
     function: str
     suffix: str = ".json"
     version: int = 1
+    archived: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +126,7 @@ def canonical(value: Any) -> str:
 
 def json_bytes(value: Any) -> bytes:
     """Return ``value`` as readable JSON; numbers that are not finite become null."""
-    return (json.dumps(_finite(value), sort_keys=True, indent=1, allow_nan=False) + "\n").encode()
+    return (json.dumps(plain(value), sort_keys=True, indent=1, allow_nan=False) + "\n").encode()
 
 
 @lru_cache(maxsize=1)
@@ -136,15 +138,3 @@ def machine() -> str:
     return (
         f"{names[0] if names else platform.processor() or platform.machine()}, {available_processors()} cores"
     )
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _finite(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(entry) for entry in value]
-    if hasattr(value, "tolist"):  # NumPy arrays and numbers
-        return _finite(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

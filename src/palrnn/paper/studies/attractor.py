@@ -1,145 +1,117 @@
-"""What the paper says about the toy, fine-tuning and the pictures of its appendix."""
+"""Free runs of one model before and after full tuning, beside the true system (fig. attractor_overlays)."""
 
 from __future__ import annotations
 
+import warnings
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
-import pandas as pd
 
 from palrnn.engine.checks import Floats
-from palrnn.experiments.claim import Claim, judged
-from palrnn.experiments.statistics import Interval, bootstrap, spearman
+from palrnn.engine.config import Count
+from palrnn.model import DivergenceWarning, checkpoint_from_bytes
+from palrnn.paper.claim import Claim
+from palrnn.paper.series import reference_series
+from palrnn.paper.studies.evidence import Evidence, ExampleSettings
+from palrnn.paper.study import Picture, Study, study
+from palrnn.paper.tables import Rows, Tables
+from palrnn.sweeps import Kind, Store, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+# large, a table as well, and computed again in a second
+ATTRACTOR = Kind("attractor", "palrnn.paper.studies.attractor:run_freely", archived=False)
+_WHERE = "Fig. attractor_overlays"
+_TITLES = {"truth": "true system", "baseline": "baseline", "full": "full SAEM"}
+_ZOOM = 1000
 
 
-def toy_claims(toy: pd.DataFrame, resamples: int) -> list[Claim]:
-    """Compare the switching AR(1) with the paper's statements; whole seeds are resampled."""
-    pairs = (
-        ("sigma_g", "entropy_bits", "more gate noise means more entropy", 1),
-        ("entropy_bits", "mir", "more entropy means more missing information", 1),
-        ("entropy_bits", "log10_trace", "more entropy means less observed curvature", -1),
-    )
-    claims = []
-    for a, b, words, sign in pairs:
-        found = bootstrap(
-            toy[[a, b]],
-            lambda rows: spearman(rows[:, 0], rows[:, 1])[0],
-            groups=toy["seed"],
-            resamples=resamples,
-        )
-        agrees = found.low > 0 if sign > 0 else found.high < 0
-        claims.append(
-            judged(
-                "Fig. results a",
-                words,
-                "increases" if sign > 0 else "decreases",
-                found,
-                bool(agrees),
-                "the interval of Spearman r is on the side of the claim",
-            )
-        )
-    return claims
+class AttractorSettings(ExampleSettings):
+    """How long the free runs are."""
+
+    steps: Count
 
 
-def evidence_claims(evidence: pd.DataFrame, resamples: int) -> list[Claim]:
-    """Compare fine-tuning with the paper's statements; whole initialisations are resampled."""
-    where = "Fig. results c"
-    claims = [
-        _evidence_order(
-            evidence, "baseline", "calib", "calib has more held-out evidence than baseline", resamples
-        ),
-        _evidence_order(evidence, "calib", "full", "full SAEM has the most held-out evidence", resamples),
-    ]
-    worse = Change(evidence, "dstsp", "baseline", "full", resamples)
-    claims.append(
-        judged(
-            where,
-            "full SAEM degrades D_stsp",
-            "higher than baseline",
-            worse.median,
-            worse.median.low > 0,
-            "the interval of the median change is above 0",
-            f"{worse.share:.1%} of {worse.count} settings worse",
-        )
-    )
-    levels = {
-        name: _median(evidence[evidence["configuration"] == name], "lyapunov_error", resamples)
-        for name in ("baseline", "full")
-    }
-    claims.append(
-        judged(
-            where,
-            "the signed Lyapunov error of baseline is near zero",
-            "near zero",
-            levels["baseline"],
-            bool(abs(levels["baseline"].value) < 0.25),
-            "the median is within 0.25 per unit of time, about a quarter of the exponent",
-        )
-    )
-    claims.append(
-        judged(
-            where,
-            "full SAEM drives the signed Lyapunov error to strongly negative values",
-            "strongly negative",
-            levels["full"],
-            bool(levels["full"].high < -0.5),
-            "the interval of the median is below -0.5, which is more than half of the exponent",
-        )
-    )
-    moved = [_paired(evidence, column, "baseline", "calib") for column in ("dstsp", "lyapunov")]
-    most = max((float(np.abs(change).max()) for _, change in moved if len(change)), default=float("nan"))
-    claims.append(
-        judged(
-            where,
-            "calib leaves both hard-gated invariants unchanged",
-            "unchanged by construction",
-            f"largest change {most:g}",
-            most == 0.0,
-            "no change at all",
-        )
-    )
-    return claims
+@study("attractor", place=70)
+class Attractor(Study[AttractorSettings]):
+    """The attractors of truth, baseline and tuned model."""
+
+    Settings = AttractorSettings
+    pictures = (Picture(_WHERE, "attractor", "Attractors of the true system and of two models"),)
+
+    def check(self) -> None:
+        """The model must be one that is tuned."""
+        self.tasks()
+
+    def tasks(self) -> list[Task]:
+        """One task with all free runs."""
+        needs = Evidence.of(self.preset).example_tasks(self.name, self.settings)
+        discard, dt = self.preset.invariants.discard, self.preset.data.dt
+        settings = {"steps": self.settings.steps, "discard": discard, "dt": dt}
+        return [Task(ATTRACTOR, settings, needs, label=needs["full"].label)]
+
+    def tables(self, store: Store) -> dict[str, Rows]:
+        """One row per step: the three coordinates of truth, baseline and tuned model."""
+        found = store.result_or_empty(self.tasks()[0])
+        rows = []
+        for step in range(self.settings.steps if found else 0):
+            row: dict[str, Any] = {"step": step}
+            for name, states in found.items():
+                state = states[step] if step < len(states) else (None, None, None)
+                row |= dict(zip((f"{name}_x", f"{name}_y", f"{name}_z"), state, strict=True))
+            rows.append(row)
+        return {"attractor.csv.gz": rows}
+
+    def row_counts(self, tables: Tables) -> tuple[int, int]:
+        """All steps."""
+        return len(tables["attractor"]), self.settings.steps
+
+    def claims(self, tables: Tables) -> list[Claim]:
+        """The baseline keeps the attractor, and tuning loses it."""
+        return attractor_claims(tables["attractor"])
+
+    def figures(self, tables: Tables) -> dict[str, Figure]:
+        """The attractors in three dimensions, and their start."""
+        return {"attractor": attractor_figure(tables["attractor"])}
 
 
-def diagnostics_claims(diagnostics: pd.DataFrame) -> list[Claim]:
-    """Compare the filter's traces with the statement that particles do not collapse."""
-    first = diagnostics[diagnostics["particles"] == diagnostics["particles"].iloc[0]]
-    ess, resampled = first["ess"], first["resampled"].astype(float).mean()
-    return [
-        judged(
-            "Fig. rbpf_diagnostics",
-            "particle degeneracy is controlled",
-            "controlled",
-            f"ESS / particles: mean {ess.mean():.2f}, least {ess.min():.3f}; "
-            f"resampled after {resampled:.0%} of steps",
-            bool(ess.mean() > 0.25 and ess.min() > 0.02),
-            "mean above a quarter, and never below 2 % of the particles",
-        )
-    ]
+def run_freely(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
+    """Let the true system and both models run freely from the same true state, in raw coordinates."""
+    steps = settings["steps"]
+    truth = reference_series(steps, settings["discard"], settings["dt"])
+    runs = {"truth": _rounded(truth)}
+    for name in ("baseline", "full"):
+        checkpoint = checkpoint_from_bytes(inputs[name])
+        standardizer = checkpoint.standardizer
+        assert standardizer is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DivergenceWarning)  # a rollout that ends early is drawn so far
+            states = checkpoint.drift.rollout(standardizer.transform(truth[0]), steps)
+        runs[name] = _rounded(standardizer.inverse(np.asarray(states)[:, :3]))
+    return runs
 
 
 def attractor_claims(attractor: pd.DataFrame) -> list[Claim]:
     """Compare the rollouts with what the picture of the attractors is said to show."""
     second_half = attractor.iloc[len(attractor) // 2 :]
 
-    def spread(name: str) -> float:
-        columns = [f"{name}_{axis}" for axis in "xyz"]
-        size = (
-            second_half[columns].std().to_numpy()
-            / second_half[[f"truth_{axis}" for axis in "xyz"]].std().to_numpy()
-        )
-        return float(np.mean(size))
+    def spread(name: str) -> Floats:
+        return second_half[[f"{name}_{axis}" for axis in "xyz"]].std().to_numpy()
 
-    baseline, full = spread("baseline"), spread("full")
+    baseline, full = (float(np.mean(spread(name) / spread("truth"))) for name in ("baseline", "full"))
     return [
-        judged(
-            "Fig. attractor_overlays",
+        Claim.compare(
+            _WHERE,
             "the baseline keeps the attractor's geometry",
             "closely matches",
             f"its deviation is {baseline:.2f} of the true one",
             bool(abs(baseline - 1) < 0.1),
             "within 10 %, second half of the rollout, mean over coordinates",
         ),
-        judged(
-            "Fig. attractor_overlays",
+        Claim.compare(
+            _WHERE,
             "the tuned model collapses to a strongly contracted orbit",
             "collapses",
             f"its deviation is {full:.3f} of the true one",
@@ -149,44 +121,38 @@ def attractor_claims(attractor: pd.DataFrame) -> list[Claim]:
     ]
 
 
-class Change:
-    """The change of a column between two configurations, over models and window lengths."""
+def attractor_figure(attractor: pd.DataFrame) -> Figure:
+    """Draw the attractors of truth, baseline and tuned model, and their start."""
+    from matplotlib.figure import Figure
 
-    def __init__(self, evidence: pd.DataFrame, column: str, before: str, after: str, resamples: int) -> None:
-        models, change = _paired(evidence, column, before, after)
-        self.count, self.share = len(change), float((change > 0).mean()) if len(change) else float("nan")
-        self.median = bootstrap(
-            change, lambda rows: float(np.median(rows)), groups=models, resamples=resamples
-        )
+    from palrnn.engine.style import BLACK, BLUE, VERMILION
 
-
-def _evidence_order(evidence: pd.DataFrame, before: str, after: str, words: str, resamples: int) -> Claim:
-    change = Change(evidence, "evidence", before, after, resamples)
-    return judged(
-        "Fig. results c",
-        words,
-        f"{after} above {before}",
-        change.median,
-        change.median.low > 0,
-        "the interval of the median gain is above 0",
-        f"{change.share:.1%} of {change.count} settings" + _deaths(evidence, before, after),
-    )
-
-
-def _deaths(evidence: pd.DataFrame, *configurations: str) -> str:
-    died = int(evidence[evidence["configuration"].isin(configurations)]["died"].sum())
-    return f"; the filter died in {died} evaluations, which are left out" if died else ""
-
-
-def _paired(evidence: pd.DataFrame, column: str, before: str, after: str) -> tuple[Floats, Floats]:
-    keys = ["process_std", "observation_std", "length"]
-    wide = evidence.pivot(index=keys, columns="configuration", values=column)
-    wide = wide.reindex(columns=[before, after]).dropna().reset_index()
-    models = wide.groupby(["process_std", "observation_std"]).ngroup().to_numpy(dtype=np.float64)
-    return models, (wide[after] - wide[before]).to_numpy(dtype=np.float64)
+    figure = Figure(figsize=(10, 6), layout="constrained")
+    grid = figure.add_gridspec(2, 3, height_ratios=(1.6, 1))
+    colours = dict(zip(_TITLES, (BLACK, BLUE, VERMILION), strict=True))
+    for place, (name, title) in enumerate(_TITLES.items()):
+        ax: Any = figure.add_subplot(grid[0, place], projection="3d")
+        x, y, z = (attractor[f"{name}_{axis}"] for axis in "xyz")
+        ax.plot(x, y, z, color=colours[name], linewidth=0.25, rasterized=True)
+        ax.plot(x[:1], y[:1], z[:1], "o", color=colours[name], markersize=3)
+        ax.set(title=f"({'abc'[place]}) {title}", xlim=(-22, 22), ylim=(-28, 28), zlim=(0, 52))
+        for axis, set_label in zip("xyz", (ax.set_xlabel, ax.set_ylabel, ax.set_zlabel), strict=True):
+            set_label(axis, labelpad=-9 if axis != "z" else -14)
+        ax.view_init(elev=18, azim=-60)
+        ax.set_box_aspect((4, 4, 3.4), zoom=1.05)
+        ax.locator_params(nbins=4)
+        ax.tick_params(labelsize=6, pad=-2)
+    zoom = figure.add_subplot(grid[1, :])
+    first = attractor.iloc[:_ZOOM]
+    for name, title in _TITLES.items():
+        zoom.plot(first["step"], first[f"{name}_x"], color=colours[name], linewidth=1.0, label=title)
+    zoom.set(title="(d) the same start", xlabel="step", ylabel="x")
+    zoom.margins(x=0.01)
+    zoom.legend(ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    return figure
 
 
-def _median(rows: pd.DataFrame, column: str, resamples: int) -> Interval:
-    kept = rows.dropna(subset=[column])
-    models = kept.groupby(["process_std", "observation_std"]).ngroup()
-    return bootstrap(kept[column], lambda v: float(np.median(v)), groups=models, resamples=resamples)
+def _rounded(states: Floats) -> list[list[float]]:
+    # a ten-thousandth of a unit is far below what a picture shows
+    rounded: list[list[float]] = np.round(states, 4).tolist()
+    return rounded

@@ -1,55 +1,95 @@
-"""What the appendix shows of one model: the filter's traces, and attractors before and after tuning."""
+"""The filter at work on one held-out window, before and after tuning (fig. rbpf_diagnostics)."""
 
 from __future__ import annotations
 
-import math
-import warnings
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from palrnn.data import windows
-from palrnn.engine.checks import Floats
-from palrnn.experiments.checkpoints import Regime
-from palrnn.experiments.evidence import tuning_task
-from palrnn.experiments.presets import (
-    AttractorSettings,
-    DiagnosticsSettings,
-    Preset,
-    TuningDataSettings,
-    stated,
-)
-from palrnn.experiments.series import reference_series, tuning_series
-from palrnn.experiments.store import Store
-from palrnn.experiments.task import Kind, Task
+from palrnn.engine.config import Whole
 from palrnn.inference import rbpf
-from palrnn.model import PALRNN, DivergenceWarning, checkpoint_from_bytes
+from palrnn.model import PALRNN, checkpoint_from_bytes
+from palrnn.paper.claim import Claim
+from palrnn.paper.presets import Counts
+from palrnn.paper.studies.evidence import Evidence, ExampleSettings, tuning_data
+from palrnn.paper.study import Picture, Study, study
+from palrnn.paper.tables import Rows, Tables
+from palrnn.sweeps import Kind, Store, Task
 
-TRACES = Kind("traces", "palrnn.experiments.shown:filter_traces")
-ATTRACTOR = Kind("attractor", "palrnn.experiments.shown:rollouts")
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
-_SHOWN = ("baseline", "full")
-
-
-def diagnostics_tasks(preset: Preset) -> list[Task]:
-    """The traces of the shown model before and after full tuning, for each number of particles."""
-    return [_traces_task(preset, name, count) for name in _SHOWN for count in preset.diagnostics.particles]
-
-
-def attractor_tasks(preset: Preset) -> list[Task]:
-    """The rollouts of the shown model before and after full tuning, beside the true system."""
-    shown = preset.attractor
-    settings = {"steps": shown.steps, "discard": preset.invariants.discard, "dt": preset.data.dt}
-    needs = {name: _model(preset, shown, name) for name in _SHOWN}
-    return [Task(ATTRACTOR, settings, needs, label=needs["full"].label)]
+TRACES = Kind("traces", "palrnn.paper.studies.diagnostics:trace_filter")
+_WHERE = "Fig. rbpf_diagnostics"
 
 
-def filter_traces(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
+class DiagnosticsSettings(ExampleSettings):
+    """Which held-out window, and with how many particles."""
+
+    window: Whole
+    particles: Counts
+
+
+@study("diagnostics", place=60)
+class Diagnostics(Study[DiagnosticsSettings]):
+    """Effective sample size, resampling and code entropy along one window."""
+
+    Settings = DiagnosticsSettings
+    pictures = (Picture(_WHERE, "diagnostics", "Effective sample size and code entropy over a window"),)
+
+    def check(self) -> None:
+        """The model must be one that is tuned."""
+        Evidence.of(self.preset).example_tasks(self.name, self.settings)
+
+    def named_tasks(self) -> dict[tuple[str, int], Task]:
+        """The traces, by configuration and number of particles."""
+        evidence, how = Evidence.of(self.preset), self.settings
+        settings = evidence.filter_settings() | {"length": how.length, "window": how.window}
+        return {
+            (name, count): Task(
+                TRACES,
+                settings | {"particles": count},
+                {"model": model},
+                label=f"{model.label} {count} particles",
+            )
+            for name, model in evidence.example_tasks(self.name, how).items()
+            for count in how.particles
+        }
+
+    def tasks(self) -> list[Task]:
+        """One task per configuration and number of particles."""
+        return list(self.named_tasks().values())
+
+    def tables(self, store: Store) -> dict[str, Rows]:
+        """One row per configuration, number of particles and step."""
+        rows = []
+        for (name, count), task in self.named_tasks().items():
+            found = store.result_or_empty(task)
+            bound = found.pop("entropy_bound", None)
+            for step, values in enumerate(zip(*found.values(), strict=True), start=1):
+                how = {"configuration": name, "particles": count, "step": step, "entropy_bound": bound}
+                rows.append(how | dict(zip(found, values, strict=True)))
+        return {"diagnostics.csv": rows}
+
+    def row_counts(self, tables: Tables) -> tuple[int, int]:
+        """All steps of all traces."""
+        return len(tables["diagnostics"]), len(self.tasks()) * self.settings.length
+
+    def claims(self, tables: Tables) -> list[Claim]:
+        """Particles do not collapse."""
+        return diagnostics_claims(tables["diagnostics"])
+
+    def figures(self, tables: Tables) -> dict[str, Figure]:
+        """The traces."""
+        return {"diagnostics": diagnostics_figure(tables["diagnostics"])}
+
+
+def trace_filter(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
     """Filter one held-out window."""
     checkpoint = checkpoint_from_bytes(inputs["model"])
     assert isinstance(checkpoint.model, PALRNN)
-    series = tuning_series(TuningDataSettings(**settings["data"]), checkpoint.dt or math.nan)
-    window = windows(series.heldout[0], settings["length"])[settings["window"]]
+    heldout = tuning_data(settings, checkpoint).heldout
+    window = windows(heldout[0], settings["length"])[settings["window"]]
     how = {name: settings[name] for name in ("particles", "ess_threshold", "target", "seed")}
     found = rbpf(checkpoint.model, window, **how)
     return {
@@ -61,77 +101,42 @@ def filter_traces(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[st
     }
 
 
-def rollouts(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
-    """Let the true system and both models run freely from the same true state, in raw coordinates."""
-    steps = settings["steps"]
-    truth = reference_series(steps, settings["discard"], settings["dt"])
-    shown: dict[str, Any] = {"truth": _rounded(truth)}
-    for name in _SHOWN:
-        checkpoint = checkpoint_from_bytes(inputs[name])
-        standardizer = checkpoint.standardizer
-        assert standardizer is not None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DivergenceWarning)  # a rollout that ends early is drawn so far
-            states = checkpoint.drift.rollout(standardizer.transform(truth[0]), steps)
-        shown[name] = _rounded(standardizer.inverse(np.asarray(states)[:, :3]))
-    return shown
+def diagnostics_claims(diagnostics: pd.DataFrame) -> list[Claim]:
+    """Compare the filter's traces with the statement that particles do not collapse."""
+    first = diagnostics[diagnostics["particles"] == diagnostics["particles"].iloc[0]]
+    ess, resampled = first["ess"], first["resampled"].astype(float).mean()
+    return [
+        Claim.compare(
+            _WHERE,
+            "particle degeneracy is controlled",
+            "controlled",
+            f"ESS / particles: mean {ess.mean():.2f}, least {ess.min():.3f}; "
+            f"resampled after {resampled:.0%} of steps",
+            bool(ess.mean() > 0.25 and ess.min() > 0.02),
+            "mean above a quarter, and never below 2 % of the particles",
+        )
+    ]
 
 
-def diagnostics_rows(preset: Preset, store: Store) -> list[dict[str, Any]]:
-    """One row per configuration, number of particles and step."""
-    rows = []
-    for name in _SHOWN:
-        for count in preset.diagnostics.particles:
-            task = _traces_task(preset, name, count)
-            if not store.has(task):
-                continue
-            found = store.result(task)
-            bound = found.pop("entropy_bound")
-            for step, values in enumerate(zip(*found.values(), strict=True), start=1):
-                traced = dict(zip(found, values, strict=True))
-                how = {"configuration": name, "particles": count, "step": step, "entropy_bound": bound}
-                rows.append(how | traced)
-    return rows
+def diagnostics_figure(diagnostics: pd.DataFrame) -> Figure:
+    """Draw ESS with resampling events, and code entropy with its bound."""
+    from matplotlib.figure import Figure
 
+    from palrnn.engine.style import PALETTE
 
-def attractor_rows(preset: Preset, store: Store) -> list[dict[str, Any]]:
-    """One row per step: the three coordinates of truth, baseline and tuned model."""
-    (task,) = attractor_tasks(preset)
-    if not store.has(task):
-        return []
-    found = store.result(task)
-    rows = []
-    for step in range(preset.attractor.steps):
-        row: dict[str, Any] = {"step": step}
-        for name, states in found.items():
-            state = states[step] if step < len(states) else (None, None, None)
-            row |= dict(zip((f"{name}_x", f"{name}_y", f"{name}_z"), state, strict=True))
-        rows.append(row)
-    return rows
-
-
-def _traces_task(preset: Preset, configuration: str, particles: int) -> Task:
-    shown, how = preset.diagnostics, preset.evidence.saem
-    settings = {
-        "data": stated(preset.evidence.data),
-        "length": shown.length,
-        "window": shown.window,
-        "particles": particles,
-        "ess_threshold": how.ess_threshold,
-        "target": how.target,
-        "seed": preset.evidence.saem_seed,
-    }
-    model = _model(preset, shown, configuration)
-    return Task(TRACES, settings, {"model": model}, label=f"{model.label} {particles} particles")
-
-
-def _model(preset: Preset, shown: DiagnosticsSettings | AttractorSettings, configuration: str) -> Task:
-    evidence = preset.evidence
-    regime = Regime(shown.process_std, shown.observation_std, evidence.tau, evidence.seed)
-    return tuning_task(preset, regime, configuration, shown.length)
-
-
-def _rounded(states: Floats) -> list[list[float]]:
-    # a ten-thousandth of a unit is far below what a picture shows
-    rounded: list[list[float]] = np.round(states, 4).tolist()
-    return rounded
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    ess, entropy = figure.subplots(1, 2)
+    runs = diagnostics.groupby(["configuration", "particles"], sort=False)
+    for colour, ((configuration, particles), run) in zip(PALETTE, runs, strict=False):
+        label = f"{configuration}, {particles:g} particles"
+        ess.plot(run["step"], run["ess"], color=colour, label=label)
+        events = run[run["resampled"].astype(bool)]
+        ess.plot(events["step"], events["ess"], "v", color=colour, markersize=5)
+        entropy.plot(run["step"], run["entropy_bits"], color=colour, label=label)
+        entropy.axhline(run["entropy_bound"].iloc[0], color=colour, linestyle=":", linewidth=0.9)
+    ess.axhline(0.5, color="0.6", linewidth=0.8, zorder=0)
+    ess.set(title="(a) triangles: resampling follows", xlabel="step", ylabel="ESS / particles", ylim=(0, 1.02))
+    entropy.set(title="(b) dotted: log2(particles)", xlabel="step", ylabel="code entropy (bits)")
+    entropy.set_ylim(bottom=0)
+    ess.legend(fontsize=7, loc="lower left")
+    return figure

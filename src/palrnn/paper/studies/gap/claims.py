@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import pandas as pd
+from palrnn.paper.claim import Claim
+from palrnn.paper.statistics import Interval, association, median
 
-from palrnn.experiments.claim import Claim, judged
-from palrnn.experiments.statistics import Interval, association, bootstrap
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Stratum(NamedTuple):
@@ -70,6 +70,11 @@ def fixed_q_rows(gap: pd.DataFrame, resamples: int) -> list[dict[str, Any]]:
     return rows
 
 
+def first_variant(gap: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the first variant, which has the paper's own settings."""
+    return gap[gap["variant"] == gap["variant"].iloc[0]]
+
+
 def overlap_column(gap: pd.DataFrame) -> str:
     """The name of the column of the leading-subspace overlap, which holds its k."""
     return next(name for name in gap.columns if name.startswith("overlap"))
@@ -77,8 +82,7 @@ def overlap_column(gap: pd.DataFrame) -> str:
 
 def gap_claims(gap: pd.DataFrame, fixed_q: pd.DataFrame, resamples: int) -> list[Claim]:
     """Compare the first variant, the paper's own settings, with the paper."""
-    first = gap["variant"].iloc[0]
-    gap, fixed_q = gap[gap["variant"] == first], fixed_q[fixed_q["variant"] == first]
+    gap, fixed_q = first_variant(gap), first_variant(fixed_q)
     claims = [*_range(gap, resamples), _trend(fixed_q)]
     for _, row in fixed_q.iterrows():
         if row["process_std"] in PAPER_FIXED_Q:
@@ -92,19 +96,19 @@ def _range(gap: pd.DataFrame, resamples: int) -> list[Claim]:
     note = (
         f"; {count} models have no gap, because their estimate of tr I_obs is not positive" if count else ""
     )
-    median = bootstrap(values, lambda rows: float(np.median(rows)), resamples=resamples)
+    middle = median(values, resamples=resamples)
     above = float((values > 0).mean())
     return [
-        judged(
+        Claim.compare(
             "Fig. results b",
             "the gap ranges from about 10 up to about 1000",
             "10 to 1000",
-            f"10^{low:.2f} to 10^{high:.2f}, median 10^{median.value:.2f} [10^{median.low:.2f}, "
-            f"10^{median.high:.2f}]{note}",
+            f"10^{low:.2f} to 10^{high:.2f}, median 10^{middle.value:.2f} [10^{middle.low:.2f}, "
+            f"10^{middle.high:.2f}]{note}",
             bool(abs(low - 1) <= 0.5 and abs(high - 3) <= 0.5),
             "both ends within half a decade",
         ),
-        judged(
+        Claim.compare(
             "Fig. results b",
             "teacher-forcing curvature exceeds the observed information",
             "gap > 1 for all models",
@@ -120,7 +124,7 @@ def _trend(fixed_q: pd.DataFrame) -> Claim:
         f"{row.spearman:.2f} [{row.spearman_low:.2f}, {row.spearman_high:.2f}] at {row.process_std:g}"
         for row in fixed_q.itertuples()
     ]
-    return judged(
+    return Claim.compare(
         "Fig. results b",
         "at fixed Q the gap tends to increase with entropy",
         "Spearman r > 0 in each stratum",
@@ -133,13 +137,13 @@ def _trend(fixed_q: pd.DataFrame) -> Claim:
 def _stratum(row: Any, paper: Stratum) -> list[Claim]:
     where = f"{_TABLE}, process noise {row['process_std']:g}"
     claims = [
-        judged(where, "n", f"{paper.n}", f"{row['n']:.0f}", row["n"] == paper.n, "equal"),
+        Claim.compare(where, "n", f"{paper.n}", f"{row['n']:.0f}", row["n"] == paper.n, "equal"),
     ]
     for name, value in (("h_min", paper.h_min), ("h_max", paper.h_max), ("h_span", paper.h_span)):
         # more than log2(64) bits cannot come from 64 particles, so the paper's number is of something else
         impossible = paper.h_max > _BOUND and name != "h_min"
         claims.append(
-            judged(
+            Claim.compare(
                 where,
                 {"h_min": "lowest entropy", "h_max": "highest entropy", "h_span": "entropy span"}[name],
                 f"{value:g} bits",
@@ -154,7 +158,7 @@ def _stratum(row: Any, paper: Stratum) -> list[Claim]:
     partial = Interval(row["partial"], row["partial_low"], row["partial_high"])
     return [
         *claims,
-        judged(
+        Claim.compare(
             where,
             "Spearman r",
             f"{paper.spearman:g} [{paper.low:g}, {paper.high:g}]",
@@ -162,7 +166,7 @@ def _stratum(row: Any, paper: Stratum) -> list[Claim]:
             bool(r.low <= paper.high and paper.low <= r.high and r.value * paper.spearman > 0),
             "same sign, and the intervals overlap",
         ),
-        judged(
+        Claim.compare(
             where,
             "Spearman p",
             f"{paper.p:.1e}",
@@ -170,7 +174,7 @@ def _stratum(row: Any, paper: Stratum) -> list[Claim]:
             bool((row["p"] < 0.001) == (paper.p < 0.001)),
             "both below 0.001, or neither",
         ),
-        judged(
+        Claim.compare(
             where,
             "partial r given observation noise",
             f"{paper.partial:g}",
@@ -190,27 +194,27 @@ def _mismatch(gap: pd.DataFrame, fixed_q: pd.DataFrame, resamples: int) -> list[
         ("q90", "q90 of log10 gamma is negative"),
     ):
         values = gap[column].dropna()
-        median = bootstrap(values, lambda rows: float(np.median(rows)), resamples=resamples)
+        middle = median(values, resamples=resamples)
         share = float((values < 0).mean())
         claims.append(
-            judged(
+            Claim.compare(
                 where,
                 words,
                 "negative",
-                median,
+                middle,
                 share >= 0.95,
                 "true of at least 95 % of models",
                 f"{share:.1%} negative",
             )
         )
-    median = bootstrap(gap[overlap], lambda rows: float(np.median(rows)), resamples=resamples)
+    middle = median(gap[overlap], resamples=resamples)
     claims.append(
-        judged(
+        Claim.compare(
             where,
             "the leading-subspace overlap is low",
             "low",
-            median,
-            median.high < 0.5,
+            middle,
+            middle.high < 0.5,
             "the interval of the median is below 0.5",
         )
     )
@@ -220,7 +224,7 @@ def _mismatch(gap: pd.DataFrame, fixed_q: pd.DataFrame, resamples: int) -> list[
         for row in fixed_q.itertuples()
     ]
     claims.append(
-        judged(
+        Claim.compare(
             where,
             "the overlap decreases with entropy",
             "decreases",
