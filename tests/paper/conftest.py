@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from dask_cluster import Cluster, running_cluster
 
 PALRNN = [sys.executable, "-m", "palrnn.cli.main"]
 
@@ -31,3 +32,9 @@ def start() -> Callable[..., subprocess.Popen[bytes]]:
         return subprocess.Popen([*PALRNN, *words, "-q"], env=os.environ.copy())
 
     return started
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with running_cluster(tmp_path) as made:
+        yield made

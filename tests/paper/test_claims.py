@@ -8,9 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from palrnn.experiments.claims import attractor_claims, diagnostics_claims, evidence_claims, toy_claims
-from palrnn.experiments.findings import floor_finding, gap_findings
-from palrnn.experiments.gap_claims import PAPER_FIXED_Q, fixed_q_rows, gap_claims
+from palrnn.paper.studies.attractor import attractor_claims
+from palrnn.paper.studies.diagnostics import diagnostics_claims
+from palrnn.paper.studies.evidence.claims import evidence_claims
+from palrnn.paper.studies.floor import floor_finding
+from palrnn.paper.studies.gap.claims import PAPER_FIXED_Q, fixed_q_rows, gap_claims
+from palrnn.paper.studies.gap.findings import gap_findings
+from palrnn.paper.studies.toy import toy_claims
 
 RESAMPLES = 100
 
@@ -58,14 +62,14 @@ def gap_table(slope: float = 1.0, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def judged_gap(table: pd.DataFrame) -> dict[str, str]:
+def gap_verdicts(table: pd.DataFrame) -> dict[str, str]:
     fixed_q = pd.DataFrame(fixed_q_rows(table, RESAMPLES))
     claims = gap_claims(table, fixed_q, RESAMPLES)
     return {f"{claim.where}: {claim.claim}": claim.verdict for claim in claims}
 
 
 def test_a_table_like_the_papers_agrees_with_it() -> None:
-    found = judged_gap(gap_table())
+    found = gap_verdicts(gap_table())
     assert len(found) == 3 + 3 * 7 + 4
     assert found["Fig. results b: the gap ranges from about 10 up to about 1000"] == "agrees"
     assert found["Fig. results b: at fixed Q the gap tends to increase with entropy"] == "agrees"
@@ -75,7 +79,7 @@ def test_a_table_like_the_papers_agrees_with_it() -> None:
 
 
 def test_an_entropy_beyond_the_bound_of_the_particles_cannot_be_compared() -> None:
-    found = judged_gap(gap_table())
+    found = gap_verdicts(gap_table())
     assert found["Table fixedQ_strat, process noise 0.5: highest entropy"] == "cannot be compared"
     assert found["Table fixedQ_strat, process noise 0.5: entropy span"] == "cannot be compared"
     assert found["Table fixedQ_strat, process noise 0.5: lowest entropy"] == "agrees"
@@ -116,8 +120,8 @@ def test_an_entropy_beyond_the_bound_of_the_particles_cannot_be_compared() -> No
 )
 def test_a_table_that_says_otherwise_differs(change, claim: str) -> None:
     table = gap_table()
-    assert judged_gap(table)[claim] == "agrees"
-    assert judged_gap(change(table))[claim] == "differs"
+    assert gap_verdicts(table)[claim] == "agrees"
+    assert gap_verdicts(change(table))[claim] == "differs"
 
 
 def test_models_without_a_gap_are_counted_and_left_out() -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from palrnn.experiments.checkpoints import evidence_regimes, gap_regimes, regimes
-from palrnn.experiments.presets import SCALES, load_preset, preset_file, preset_in, stated
+from palrnn.paper.presets import SCALES, keep_preset, load_preset, plain_settings, preset_file, preset_in
+from palrnn.paper.studies.checkpoints import all_regimes
+from palrnn.paper.studies.evidence import Evidence
+from palrnn.paper.studies.gap import Gap
 
 # Tables rbpf_hparams and saem_hparams, "Toy model settings" and "Dynamical QoI metrics", typed from the paper
 PAPER = {
@@ -81,9 +83,9 @@ def test_the_paper_preset_says_what_the_paper_says(name: str) -> None:
 
 def test_the_paper_scale_has_183_models_of_which_9_are_shared() -> None:
     preset = load_preset("paper")
-    gap, evidence = set(gap_regimes(preset)), set(evidence_regimes(preset))
+    gap, evidence = set(Gap.of(preset).regimes()), set(Evidence.of(preset).regimes())
     assert (len(gap), len(evidence), len(gap & evidence)) == (180, 12, 9)
-    ordered = regimes(preset)
+    ordered = all_regimes(preset)
     assert len(ordered) == len(set(ordered)) == 183
     assert set(ordered[:12]) == evidence
     assert {regime.tau for regime in ordered[: 12 + 27]} == {16}
@@ -93,7 +95,7 @@ def test_the_paper_scale_has_183_models_of_which_9_are_shared() -> None:
 def test_every_scale_is_valid_and_a_file_of_ones_own_works_too(scale: str, tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_bytes(preset_file(scale).read_bytes())
-    assert stated(load_preset(own)) == stated(load_preset(scale))
+    assert plain_settings(load_preset(own)) == plain_settings(load_preset(scale))
     assert load_preset(scale).scale == scale
 
 
@@ -125,9 +127,13 @@ def test_an_unknown_scale_is_refused() -> None:
 
 def test_a_folder_keeps_its_preset_and_refuses_another(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no results here yet"):
-        preset_in(tmp_path / "new")
-    preset = preset_in(tmp_path / "new", "smoke")
-    assert stated(preset_in(tmp_path / "new")) == stated(preset) == stated(load_preset("smoke"))
-    assert preset_in(tmp_path / "new", "smoke").scale == "smoke"
+        preset_in(tmp_path)
+    assert plain_settings(preset_in(tmp_path, "smoke")) == plain_settings(load_preset("smoke"))
+    assert list(tmp_path.iterdir()) == []  # to ask writes nothing
+    preset = keep_preset(tmp_path, "smoke")
+    assert (
+        plain_settings(preset_in(tmp_path)) == plain_settings(preset) == plain_settings(load_preset("smoke"))
+    )
+    assert preset_in(tmp_path, "smoke").scale == "smoke"
     with pytest.raises(ValueError, match=r"holds results of other settings \(smoke\)"):
-        preset_in(tmp_path / "new", "quick")
+        preset_in(tmp_path, "quick")

@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from dask_cluster import Cluster
 
 from palrnn.cli.main import main
-from palrnn.experiments import Store
-from palrnn.experiments.archive import unpack
-from palrnn.experiments.presets import preset_in
-from palrnn.experiments.status import sweep_status
-from palrnn.experiments.studies import study_tasks
-from palrnn.experiments.tables import write_tables
+from palrnn.engine.progress import quiet
+from palrnn.paper import results_status
+from palrnn.paper.archive import unpack
+from palrnn.paper.presets import preset_in
+from palrnn.paper.study import study_tasks
+from palrnn.paper.tables import write_tables
+from palrnn.sweeps import ClusterEngine, Store, run
 
 FIGURES = ("results", "mismatch", "estimators", "diagnostics", "attractor")
 TABLES = (
@@ -99,12 +101,12 @@ def test_a_run_killed_in_the_middle_continues_to_the_same_files(
         assert time.monotonic() < end
         assert process.poll() is None
         time.sleep(0.02)
-    during = sweep_status(folder)
+    during = results_status(folder)
     assert during["alive"]
     assert 0 < len(during["run"]["running"]) <= 2
     process.send_signal(signal.SIGKILL)
     process.wait()
-    after = sweep_status(folder)
+    after = results_status(folder)
     assert not after["alive"]
     assert after["done"] >= during["done"]
     kept, expected = len(task_files(folder)), study_tasks(preset_in(folder), ["gap"])
@@ -119,7 +121,7 @@ def test_a_run_killed_in_the_middle_continues_to_the_same_files(
 def test_figures_and_summary_come_from_the_tables_alone(smoke: Path, tmp_path: Path) -> None:
     folder = tmp_path / "tables"
     folder.mkdir()
-    for name in (*TABLES, "computation.csv", "settings.toml"):
+    for name in (*TABLES, "computation.csv", "settings.toml", "palrnn.json"):
         shutil.copy(smoke / name, folder)
     (folder / "notes.md").write_text("## Why\n\nBecause.\n")
     run_here("reproduce", "report", "-o", str(folder), "--page", str(tmp_path / "fidelity.md"))
@@ -135,7 +137,8 @@ def test_figures_and_summary_come_from_the_tables_alone(smoke: Path, tmp_path: P
 
 
 def test_a_study_of_which_little_is_done_has_a_summary_too(smoke: Path, tmp_path: Path) -> None:
-    shutil.copy(smoke / "settings.toml", tmp_path)
+    for name in ("settings.toml", "palrnn.json"):
+        shutil.copy(smoke / name, tmp_path)
     rows = (smoke / "gap.csv").read_text().splitlines(keepends=True)
     (tmp_path / "gap.csv").write_text("".join(rows[:3]))
     run_here("reproduce", "report", "-o", str(tmp_path))
@@ -152,7 +155,7 @@ def test_the_published_files_make_a_fresh_folder_whole_again(smoke: Path, tmp_pa
     for name in ("settings.toml", "models.safetensors", "records.zip"):
         shutil.copy(smoke / name, folder)
     preset, store = preset_in(folder), Store(folder)
-    status = sweep_status(folder)
+    status = results_status(folder)
     assert status["done"] == status["total"] - 1
     assert not task_files(folder)  # to ask changes nothing
     unpack(preset, store)
@@ -178,12 +181,24 @@ def test_an_archive_of_other_settings_is_not_used(smoke: Path, tmp_path: Path) -
     assert kinds == {"toy", "floor"}
 
 
+@pytest.mark.slow
+def test_the_studies_themselves_give_the_same_bytes_on_the_cluster(
+    tmp_path: Path, cluster: Cluster, smoke: Path
+) -> None:
+    preset = preset_in(tmp_path / "cluster", "smoke")
+    tasks = study_tasks(preset, ["toy", "gap", "evidence"])
+    run(tasks, Store(tmp_path / "cluster"), ClusterEngine(cluster.address), progress=quiet)
+    found, local = task_files(tmp_path / "cluster"), task_files(smoke)
+    assert len(found) == len(tasks)
+    assert found == {name: local[name] for name in found}
+
+
 @pytest.mark.parametrize(
     "folder", sorted(path.parent for path in RESULTS.glob("*/summary.json")), ids=lambda p: p.name
 )
 def test_committed_tables_give_the_committed_summary(folder: Path, tmp_path: Path) -> None:
     for path in folder.iterdir():
-        if path.name.endswith((".csv", ".csv.gz", ".toml")):
+        if path.name.endswith((".csv", ".csv.gz", ".toml", "palrnn.json")):
             shutil.copy(path, tmp_path)
     run_here("reproduce", "report", "-o", str(tmp_path))
     assert json.loads((tmp_path / "summary.json").read_text()) == json.loads(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from palrnn.experiments.statistics import association, bootstrap, partial_spearman, spearman
+from palrnn.paper.statistics import association, bootstrap, partial_spearman, spearman
 
 
 def correlated(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,18 +8,12 @@ import numpy as np
 import pytest
 
 from palrnn.data import lorenz63
-from palrnn.experiments import execute
-from palrnn.experiments.checkpoints import (
-    Regime,
-    checkpoint_task,
-    invariants_task,
-    measured_invariants,
-)
-from palrnn.experiments.presets import load_preset
-from palrnn.experiments.series import reference_series, training_series, tuning_series
-from palrnn.experiments.task import Job, Task
 from palrnn.invariants import dstsp
 from palrnn.model import ALRNN, checkpoint_bytes, checkpoint_from_bytes
+from palrnn.paper.models import Regime, checkpoint_task, invariants_task, measure_invariants
+from palrnn.paper.presets import load_preset
+from palrnn.paper.series import reference_series, training_series, tuning_series
+from palrnn.sweeps import Job, Task, execute
 
 SMOKE = load_preset("smoke")
 REGIME = Regime(0.1, 0.1, 16, 0)
@@ -99,7 +93,7 @@ def test_a_model_that_diverges_has_no_exponent_but_a_result(growth: float, diver
     model = ALRNN(np.full(3, growth), np.zeros((3, 3)), np.zeros(3), np.eye(3), 0)
     series = training_series(SMOKE.data, 0.1, 0.1)
     data = checkpoint_bytes(model, standardizer=series.standardizer, arrays={"x1": series.test[0]})
-    measured = measured_invariants(
+    measured = measure_invariants(
         dict(invariants_task(SMOKE, checkpoint_task(SMOKE, REGIME)).settings), {"model": data}
     )
     assert (measured["diverged_at"] is not None) == diverged

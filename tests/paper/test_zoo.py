@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import call, run
 
 from palrnn.cli.main import main
-from palrnn.experiments.zoo import load_from_zoo, write_zoo, zoo_checkpoint_bytes, zoo_models
 from palrnn.model import CheckpointError, checkpoint_bytes, initial_alrnn, load_checkpoint
+from palrnn.model.tensor_file import tensor_bytes
+from palrnn.paper.zoo import load_from_zoo, write_zoo, zoo_checkpoint_bytes, zoo_models
 
 
 @pytest.fixture
@@ -50,7 +52,9 @@ def test_the_command_lists_and_takes_out(folder: Path, tmp_path: Path, capsys) -
         if "--json" in words:
             assert json.loads(out)["model-1"]["tau"] == 16
         else:
-            assert "model-2                     0.1      0.3   16    0    0.500        -" in out
+            assert ["model-2", "0.1", "0.3", "16", "0", "0.5", "-"] in [
+                line.split() for line in out.splitlines()
+            ]
     with pytest.raises(SystemExit):
         main(["zoo", str(folder), "model-1", "-o", str(tmp_path / "one.safetensors")])
     assert load_checkpoint(tmp_path / "one.safetensors").drift.latent_dim == 5
@@ -67,3 +71,32 @@ def test_mistakes_are_named(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(checkpoint_bytes(initial_alrnn(4, 3, 1)))
     with pytest.raises(CheckpointError, match="it holds something else"):
         zoo_models(tmp_path / "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    "name", ["../escaped", "/tmp/escaped", "a/b", "", ".hidden", "a\x1b[31m", "a" * 101, "a\n"]
+)
+def test_a_model_whose_name_is_no_file_name_is_refused(tmp_path: Path, name: str) -> None:
+    data = checkpoint_bytes(initial_alrnn(4, 3, 1))
+    write_zoo(tmp_path / "models.safetensors", {name: data}, {})
+    with pytest.raises(CheckpointError, match="cannot be the name of a model"):
+        zoo_models(tmp_path)
+
+
+def test_a_hostile_entry_is_refused_or_shown_as_text(tmp_path: Path, capsys) -> None:
+    header = {"format": "palrnn-zoo", "version": "1"}
+    for models in ('{"a": {"figures": 3, "header": {}}}', '{"a": []}', "[]", "[" * 100_000, "{", '{"a": 0}'):
+        (tmp_path / "bad.safetensors").write_bytes(tensor_bytes({}, header | {"models": models}))
+        with pytest.raises(CheckpointError, match="not a zoo of models, or damaged"):
+            zoo_models(tmp_path / "bad.safetensors")
+    figures = {"process_std": "\x1b]0;owned\x07", "tau": {"a": [1]}, "dstsp": "wide"}
+    write_zoo(tmp_path / "odd.safetensors", {"a": checkpoint_bytes(initial_alrnn(4, 3, 1))}, {"a": figures})
+    assert run("zoo", tmp_path / "odd.safetensors") == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_taking_out_a_model_overwrites_nothing(folder: Path, tmp_path: Path, capsys) -> None:
+    before = (folder / "models.safetensors").read_bytes()
+    code, _, err = call(capsys, "zoo", folder, "model-1", "-o", folder / "models.safetensors")
+    assert (code, "exists and is not from this command" in err) == (1, True)
+    assert (folder / "models.safetensors").read_bytes() == before

@@ -2,75 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from dask_cluster import ENVIRONMENT, wait_for
 from oracles.rehearsal import FAIL, MURDER, chain
 
 from palrnn.engine.progress import quiet
-from palrnn.sweeps import ClusterEngine, LocalEngine, Store, Task, preset_in, run, study_tasks
-
-ENVIRONMENT = os.environ | {
-    "PYTHONPATH": ":".join(sys.path),
-    "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical",
-    # a result that a killed worker took with it is asked for this long before it is computed again
-    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s",
-    # instead of three: a task is handed back when it has lost two workers
-    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
-}
-
-
-class Cluster(NamedTuple):
-    address: str
-    folder: Path
-    processes: list[subprocess.Popen[bytes]]
-
-    def add_worker(self) -> subprocess.Popen[bytes]:
-        options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(self.folder)]
-        process = spawn("worker", self.address, *options)
-        self.processes.append(process)
-        return process
-
-
-def spawn(*arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]]
-    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def wait_for(condition, seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
-
-
-@pytest.fixture
-def cluster(tmp_path) -> Iterator[Cluster]:
-    file = tmp_path / "scheduler.json"
-    scheduler = spawn(
-        "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)
-    )
-    processes = [scheduler]
-    try:
-        wait_for(file.is_file)
-        wait_for(lambda: file.read_text().endswith("}"))
-        made = Cluster(json.loads(file.read_text())["address"], tmp_path, processes)
-        made.add_worker(), made.add_worker()
-        yield made
-    finally:
-        for process in processes:
-            process.kill()
-        for process in processes:
-            process.wait()
+from palrnn.sweeps import ClusterEngine, LocalEngine, Store, Task, run
 
 
 def result_files(folder: Path) -> dict[str, bytes]:
@@ -194,13 +137,3 @@ def test_whichever_call_meets_the_lost_scheduler_says_so(cluster, asked) -> None
     with pytest.raises(OSError, match=r"lost the Dask scheduler at tcp.*run the same command again to go on"):
         asked(engine)
     engine.close()
-
-
-@pytest.mark.slow
-def test_the_studies_themselves_give_the_same_bytes_on_the_cluster(tmp_path, cluster, smoke) -> None:
-    preset = preset_in(tmp_path / "cluster", "smoke")
-    tasks = study_tasks(preset, ["toy", "gap", "evidence"])
-    run(tasks, Store(tmp_path / "cluster"), ClusterEngine(cluster.address), progress=quiet)
-    found, local = result_files(tmp_path / "cluster"), result_files(smoke)
-    assert len(found) == len(tasks)
-    assert found == {name: local[name] for name in found}

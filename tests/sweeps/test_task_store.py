@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -11,8 +11,10 @@ import threading
 import pytest
 from oracles.rehearsal import FAIL, SUM, chain
 
-from palrnn.sweeps import Job, Kind, LocalEngine, Outcome, Store, Task, closure, execute, run
-from palrnn.sweeps.store import append_line, read_lines
+from palrnn.engine.files import append_line
+from palrnn.sweeps import Job, Kind, Outcome, Store, Task, closure, execute
+from palrnn.sweeps.store import line_bytes, read_lines
+from palrnn.sweeps.timings import seconds_left
 
 
 def job_of(task: Task, inputs: dict[str, bytes] | None = None, **changes: str) -> Job:
@@ -68,53 +70,86 @@ def test_closure_puts_needs_first_and_each_task_once() -> None:
 
 def test_a_cut_off_line_is_skipped_and_the_next_one_starts_afresh(tmp_path) -> None:
     path = tmp_path / "lines.jsonl"
-    append_line(path, {"a": 1})
+    append_line(path, line_bytes({"a": 1}))
     with path.open("ab") as stream:
         stream.write(b'{"a": 2, "b"')
-    append_line(path, {"a": 3})
+    append_line(path, line_bytes({"a": 3}))
     assert read_lines(path) == [{"a": 1}, {"a": 3}]
 
 
 def test_time_left_follows_cost_within_a_kind(tmp_path) -> None:
     store = Store(tmp_path)
     short, long = Task(SUM, {"number": 1}, cost=1.0), Task(SUM, {"number": 2}, cost=10.0)
-    assert store.seconds_left([short, long]) is None
+    assert seconds_left(store, [short, long]) is None
     store.keep(short, Outcome(b"{}", seconds=2.0))
-    assert store.seconds_left([short, long], workers=4) == pytest.approx(10 * 2.0 / 4)
+    assert seconds_left(store, [short, long], workers=4) == pytest.approx(10 * 2.0 / 4)
     store.keep(long, Outcome(b"{}", seconds=25.0))
-    assert store.seconds_left([short, long]) == 0.0
+    assert seconds_left(store, [short, long]) == 0.0
 
 
 def test_every_run_counts_once_however_it_ended(tmp_path) -> None:
     store = Store(tmp_path)
-    with store.locked():
+    with store.session():
         store.beat([], workers=2, engine="local")
     assert [run["workers"] for run in store.sessions()] == [2]
     for _ in range(2):  # two that ended before their first sign of life
-        with Store(tmp_path).locked():
+        with Store(tmp_path).session():
             pass
     assert [run["workers"] for run in Store(tmp_path).sessions()] == [2]
-    with store.locked():
+    with store.session():
         store.beat([], workers=3, engine="local")
     assert [run["workers"] for run in Store(tmp_path).sessions()] == [2, 3]
 
 
 def test_asking_for_the_status_does_not_turn_a_run_away(tmp_path) -> None:
-    (tmp_path / ".lock").touch()
-    with open(tmp_path / ".lock", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        letting_go = threading.Timer(0.1, lambda: fcntl.flock(lock, fcntl.LOCK_UN))
-        letting_go.start()
-        with Store(tmp_path).locked():
-            letting_go.join()
+    for _ in range(20):
+        done = threading.Event()
+
+        def ask(done: threading.Event = done) -> None:
+            while not done.is_set():
+                Store(tmp_path).alive()
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        with Store(tmp_path).session():
+            pass
+        done.set()
+        asking.join()
 
 
 def test_two_runs_cannot_share_a_folder(tmp_path) -> None:
     store = Store(tmp_path)
     assert not store.alive()
-    with store.locked():
+    with store.session():
         store.beat([], workers=1, engine="local")
         assert Store(tmp_path).alive()
-        with pytest.raises(ValueError, match="another run is at work here"):
-            run(chain(2), Store(tmp_path), LocalEngine(1))
+        code = "from oracles.rehearsal import chain\nfrom palrnn.sweeps import *\n"
+        code += f"run(chain(2), Store({str(tmp_path)!r}), LocalEngine(1))"
+        env = {"PYTHONPATH": ":".join(sys.path), "PATH": ""}
+        other = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
+        )
+        assert f"FolderInUseError: {tmp_path}: is being written by process {os.getpid()}" in other.stderr
     assert not Store(tmp_path).alive()
+
+
+@pytest.mark.parametrize("name", ["timings.jsonl", "sessions.jsonl", "tasks", ".lock"])
+def test_a_link_in_a_folder_from_somebody_else_is_not_written_through(tmp_path, name: str) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "run"
+    outside.mkdir()
+    (outside / "precious").write_text("precious")
+    with Store(folder).session():
+        Store(folder).beat([], workers=1, engine="local")
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(outside if name == "tasks" else outside / "precious")
+    with pytest.raises(ValueError, match="is a link"), Store(folder).session():
+        Store(folder).keep(Task(SUM, {"number": 1}), Outcome(b"{}"))
+    assert [path.name for path in outside.iterdir()] == ["precious"]
+    assert (outside / "precious").read_text() == "precious"
+
+
+def test_a_folder_of_other_things_is_left_alone(tmp_path) -> None:
+    (tmp_path / "run.json").write_text("somebody's")
+    with pytest.raises(ValueError, match="holds files that are not of a sweep"), Store(tmp_path).session():
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]

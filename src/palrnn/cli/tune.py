@@ -156,8 +156,8 @@ _SHOWN = {
 
 
 def _compared(run: TuneRun, output: Path, voice: Voice, threads: int | None, betas: list[float]) -> None:
-    from palrnn.model import save_checkpoint
     from palrnn.engine.style import save_figure
+    from palrnn.model import save_checkpoint
     from palrnn.report.tuning_figures import tradeoff_figure
     from palrnn.tuning import compare, comparison_configs
 

@@ -30,7 +30,14 @@ class Claim:
 
     @classmethod
     def compare(
-        cls, where: str, claim: str, paper: str, ours: str | Interval, agrees: bool | None, rule: str, note: str = ""
+        cls,
+        where: str,
+        claim: str,
+        paper: str,
+        ours: str | Interval,
+        agrees: bool | None,
+        rule: str,
+        note: str = "",
     ) -> Self:
         """Return a claim with its verdict; ``agrees`` of None means that the two cannot be compared."""
         verdict = INCOMPARABLE if agrees is None else AGREES if agrees else DIFFERS

@@ -27,7 +27,9 @@ def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "", figures
     verdicts = summary["verdicts"]
     words = {AGREES: "agree", DIFFERS: "differ", INCOMPARABLE: "cannot be compared"}
     counts = ", ".join(f"{verdicts[name]} {word}" for name, word in words.items())
-    lines = [_HEAD.format(title=TITLE, folder=folder, counts=f"Of {sum(verdicts.values())} claims: {counts}.")]
+    lines = [
+        _HEAD.format(title=TITLE, folder=folder, counts=f"Of {sum(verdicts.values())} claims: {counts}.")
+    ]
     if not summary["settings_are_the_papers"]:
         lines.append(
             f"These are the settings of scale `{summary['scale']}`, so nothing here can be compared.\n"
@@ -52,7 +54,9 @@ def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "", figures
         lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
     if summary["findings"]:
         lines += [f"\n## {FINDINGS}\n", *_picture(figures, by_part.get(FINDINGS))]
-        lines += [f"- **{_capitalised(finding['about'])}**: {finding['found']}." for finding in summary["findings"]]
+        lines += [
+            f"- **{_capitalised(finding['about'])}**: {finding['found']}." for finding in summary["findings"]
+        ]
     if summary["computation"]:
         lines += ["\n## The computation\n", "| what | how many | seconds | machine |", "|---|---|---|---|"]
         for row in summary["computation"]:

@@ -48,7 +48,9 @@ def results_figure(preset: Preset, tables: Tables) -> Figure | None:
     if not any(study.name in tables for study in studies):
         return None
     figure = Figure(figsize=(11, 6.4), layout="constrained")
-    parts: Any = figure.subfigures(1, len(studies), width_ratios=[study.panel_width for study in studies], squeeze=False)
+    parts: Any = figure.subfigures(
+        1, len(studies), width_ratios=[study.panel_width for study in studies], squeeze=False
+    )
     for study, part in zip(studies, parts[0], strict=True):
         if study.name in tables:
             study.panel(part, tables)

@@ -42,7 +42,9 @@ def checkpoint_task(preset: Preset, regime: Regime) -> Task:
     """The training of one model."""
     training = plain_settings(preset.training) | {"tau": regime.tau, "seed": regime.seed}
     levels = {"process_std": regime.process_std, "observation_std": regime.observation_std}
-    return Task(CHECKPOINT, {"data": plain_settings(preset.data), "training": training} | levels, label=regime.name)
+    return Task(
+        CHECKPOINT, {"data": plain_settings(preset.data), "training": training} | levels, label=regime.name
+    )
 
 
 def invariants_task(preset: Preset, model: Task) -> Task:

@@ -1,9 +1,9 @@
 """The scales of the paper's studies: `smoke` (seconds), `quick` (minutes) and `paper` (the paper's settings).
 
-A preset is a TOML file in ``presets/``, checked when it is read: what all studies share, and a section for each study
-that has settings of its own. What it states, and nothing else, enters the hashes of the tasks: a new option with a
-default somewhere in palrnn does not make finished work stale. A preset without the section of a study does not have
-that study, so results from before a study was added stay valid.
+A preset is a TOML file in ``presets/``, checked when it is read: what all studies share, and a section for
+each study that has settings of its own. What it states, and nothing else, enters the hashes of the tasks: a
+new option with a default somewhere in palrnn does not make finished work stale. A preset without the section
+of a study does not have that study, so results from before a study was added stay valid.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def preset_file(scale: str | os.PathLike[str]) -> Path:
 
 
 def preset_in(folder: str | os.PathLike[str], scale: str | os.PathLike[str] | None = None) -> Preset:
-    """Return the preset of a results folder, or with ``scale`` the one that it is to have; nothing is written.
+    """Return the preset of a results folder, or with ``scale`` the one that it is to have; write nothing.
 
-    A folder holds the results of one preset: another one is refused, unless all that it does is to add studies.
+    A folder holds the results of one preset: another is refused, unless all that it does is to add studies.
     """
     kept = _kept_file(folder)
     if not kept.is_file():

@@ -8,8 +8,9 @@ A study is one file in ``studies/`` with one class, and a section of the same na
         def tasks(self): ...
         def tables(self, store): ...
 
-`palrnn reproduce toy` then finds it, `palrnn status` counts its tasks, and summary, figures and the fidelity page take
-up what it says. Only ``tasks`` and ``tables`` are needed. A study without ``Settings`` lives on the shared sections.
+`palrnn reproduce toy` then finds it, `palrnn status` counts its tasks, and summary, figures and the fidelity
+page take up what it says. Only ``tasks`` and ``tables`` are needed. A study without ``Settings`` lives on the
+shared sections.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _STUDIES: dict[str, type[Study[Any]]] = {}
 
 
 class Picture(NamedTuple):
-    """A figure of the fidelity page: the part of the paper (or `FINDINGS`) that it goes with, name and words."""
+    """A figure of the fidelity page: the part of the page that it goes with, its name, what it shows."""
 
     where: str
     figure: str

@@ -52,4 +52,6 @@ def _comparable(study: Study[Any], tables: Tables) -> list[Claim]:
         reason = f"{there} of {expected} rows are there so far"
     elif not study.preset.is_the_papers:
         reason = f"these are the settings of scale {study.preset.scale}"
-    return [claim if reason is None else replace(claim, verdict=INCOMPARABLE, rule=reason) for claim in claims]
+    return [
+        claim if reason is None else replace(claim, verdict=INCOMPARABLE, rule=reason) for claim in claims
+    ]

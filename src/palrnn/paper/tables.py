@@ -44,7 +44,7 @@ class Tables:
 
     def get(self, name: str) -> pd.DataFrame | None:
         """The table, or None if it is not there yet."""
-        return self[name] if name in self else None
+        return None if self._file(name) is None else self[name]
 
     def _file(self, name: str) -> Path | None:
         files = [self.folder / f"{name}{suffix}" for suffix in (".csv", ".csv.gz")]

@@ -1,12 +1,14 @@
 """Many trained models in one `.safetensors` file: arrays as ``NAME/ARRAY``, headers in the metadata.
 
-A model comes out of the zoo as the very bytes of the checkpoint that went in.
+A model comes out of the zoo as the very bytes of the checkpoint that went in. A zoo may come from somebody
+else: the name of a model, which becomes the name of a file, has letters, digits and ``.+-_`` only.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,9 @@ from palrnn.model import Checkpoint, CheckpointError, checkpoint_from_bytes
 from palrnn.model.tensor_file import TensorFileError, header_size, header_text, tensor_bytes, tensors
 
 _FORMAT = "palrnn-zoo"
-_FILE = "models.safetensors"
+#: The zoo of a results folder.
+ZOO = "models.safetensors"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,8 @@ class ZooModel:
     header: dict[str, str]
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{key}={value}" for key, value in self.figures.items())
-        return f"ZooModel({self.name}: {shown})"
+        figures = ", ".join(f"{key}={value}" for key, value in self.figures.items())
+        return f"ZooModel({self.name}: {figures})"
 
 
 def write_zoo(
@@ -79,7 +83,7 @@ def load_from_zoo(path: str | os.PathLike[str], name: str) -> Checkpoint:
 
 def _read(path: str | os.PathLike[str]) -> tuple[Path, bytes]:
     given = as_path(path)
-    file = given / _FILE if given.is_dir() else given
+    file = given / ZOO if given.is_dir() else given
     if not file.is_file():
         raise CheckpointError(f"{file}: no such file")
     return file, file.read_bytes()
@@ -91,9 +95,17 @@ def _entries(file: Path, data: bytes) -> dict[str, ZooModel]:
         if text.get("format") != _FORMAT:
             raise TensorFileError("it holds something else")
         entries = json.loads(text["models"])
-        return {name: ZooModel(name, entry["figures"], entry["header"]) for name, entry in entries.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return {name: _entry(name, entry["figures"], entry["header"]) for name, entry in entries.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{file}: not a zoo of models, or damaged: {error}") from None
+
+
+def _entry(name: str, figures: Any, header: Any) -> ZooModel:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name[:100]!r} cannot be the name of a model")
+    if not isinstance(figures, dict) or not isinstance(header, dict):
+        raise TypeError(f"{name}: figures and header must be tables")
+    return ZooModel(name, figures, {str(key): str(value) for key, value in header.items()})
 
 
 def _header(data: bytes) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Resumable sweeps of tasks, on one machine or a Dask cluster; they know nothing of what the tasks compute."""
+"""Resumable sweeps of tasks, on one machine or a Dask cluster, whatever it is that the tasks compute."""
 
 from palrnn.sweeps.archive import archive_contents, write_archive
 from palrnn.sweeps.cluster import ClusterEngine

@@ -1,10 +1,10 @@
 """All results of a sweep in one file: thousands of small results as ``records.zip``.
 
-The same results give the same bytes. With this file a sweep continues on another machine, from a fresh clone, as if
-the tasks had been done there. Kinds with ``archived=False`` are left out.
+The same results give the same bytes. With this file a sweep continues on another machine, from a fresh clone,
+as if the tasks had been done there. Kinds with ``archived=False`` are left out.
 
-An archive may come from somebody else. Its entries are asked for by the names of the tasks, so what it calls them never
-becomes a path, and an entry that would take more than `MOST_BYTES` is refused before it is unpacked.
+An archive may come from somebody else. Its entries are asked for by the names of the tasks, so what it calls
+them never becomes a path, and an entry that would take more than `MOST_BYTES` is refused.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def archive_contents(store: Store, tasks: Iterable[Task]) -> Iterator[tuple[Task
             if store.name(task) in entries and not store.has(task):
                 data = entries.read(store.name(task))
                 if task.kind.suffix == ".json" and not _is_result(data, task):
-                    raise ValueError(f"{store.folder / RECORDS}: {store.name(task)} is not the result of its task")
+                    raise ValueError(f"{store.name(task)} is not the result of its task")
                 yield task, data
 
 

@@ -1,1 +1,1 @@
-"""The studies, one file (or, for the largest, one folder) each; what is here is found by `palrnn reproduce`."""
+"""The studies, one file each (the two largest: one folder); `palrnn reproduce` finds what is here."""

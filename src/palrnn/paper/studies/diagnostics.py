@@ -135,7 +135,9 @@ def diagnostics_figure(diagnostics: pd.DataFrame) -> Figure:
         entropy.plot(run["step"], run["entropy_bits"], color=colour, label=label)
         entropy.axhline(run["entropy_bound"].iloc[0], color=colour, linestyle=":", linewidth=0.9)
     ess.axhline(0.5, color="0.6", linewidth=0.8, zorder=0)
-    ess.set(title="(a) triangles: resampling follows", xlabel="step", ylabel="ESS / particles", ylim=(0, 1.02))
+    ess.set(
+        title="(a) triangles: resampling follows", xlabel="step", ylabel="ESS / particles", ylim=(0, 1.02)
+    )
     entropy.set(title="(b) dotted: log2(particles)", xlabel="step", ylabel="code entropy (bits)")
     entropy.set_ylim(bottom=0)
     ess.legend(fontsize=7, loc="lower left")

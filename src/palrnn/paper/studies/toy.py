@@ -47,9 +47,13 @@ class Toy(Study[ToySettings]):
     def tasks(self) -> list[Task]:
         """One task per gate noise, with all its seeds."""
         toy = self.settings
-        fixed = {name: value for name, value in plain_settings(toy).items() if not name.startswith("gate_std")}
+        fixed = {
+            name: value for name, value in plain_settings(toy).items() if not name.startswith("gate_std")
+        }
         gates = np.geomspace(toy.gate_std_from, toy.gate_std_to, toy.gate_stds)
-        return [Task(TOY, fixed | {"gate_std": float(gate)}, label=f"gate noise {gate:.3g}") for gate in gates]
+        return [
+            Task(TOY, fixed | {"gate_std": float(gate)}, label=f"gate noise {gate:.3g}") for gate in gates
+        ]
 
     def tables(self, store: Store) -> dict[str, Rows]:
         """One row per gate noise and seed."""

@@ -27,7 +27,9 @@ def evidence_claims(evidence: pd.DataFrame, resamples: int) -> list[Claim]:
     moves = [_change(evidence, column, "baseline", "calib")[1] for column in ("dstsp", "lyapunov")]
     most = max((float(np.abs(move).max()) for move in moves if len(move)), default=float("nan"))
     return [
-        _evidence_order(evidence, "baseline", "calib", "calib has more held-out evidence than baseline", resamples),
+        _evidence_order(
+            evidence, "baseline", "calib", "calib has more held-out evidence than baseline", resamples
+        ),
         _evidence_order(evidence, "calib", "full", "full SAEM has the most held-out evidence", resamples),
         Claim.compare(
             _WHERE,

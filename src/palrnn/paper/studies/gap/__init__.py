@@ -27,7 +27,7 @@ from palrnn.paper.models import Regime, checkpoint_task, invariants_task
 from palrnn.paper.presets import Counts, Levels, plain_settings
 from palrnn.paper.series import DataSettings, training_series
 from palrnn.paper.studies.evidence import reference_tau
-from palrnn.paper.studies.gap.claims import first_variant, fixed_q_rows, gap_claims
+from palrnn.paper.studies.gap.claims import MISMATCH, first_variant, fixed_q_rows, gap_claims
 from palrnn.paper.studies.gap.findings import gap_findings
 from palrnn.paper.study import FINDINGS, Picture, Study, study
 from palrnn.paper.tables import Rows, Tables
@@ -87,7 +87,9 @@ class Gap(Study[GapSettings]):
     Settings = GapSettings
     panel_width = 1.1
     pictures = (
-        Picture("Fig. matrix_mismatch", "mismatch", "Log-det gap, upper quantile and leading-subspace overlap"),
+        Picture(
+            MISMATCH, "mismatch", "Log-det gap, upper quantile and leading-subspace overlap"
+        ),
         Picture(FINDINGS, "estimators", "Entropy, gap and negative directions by estimator"),
     )
 

@@ -34,6 +34,7 @@ PAPER_FIXED_Q = {
 # log2 of the 64 particles that Table rbpf_hparams gives
 _BOUND = 6.0
 _TABLE = "Table fixedQ_strat"
+MISMATCH = "Fig. matrix_mismatch"
 
 
 def fixed_q_rows(gap: pd.DataFrame, resamples: int) -> list[dict[str, Any]]:
@@ -186,7 +187,6 @@ def _stratum(row: Any, paper: Stratum) -> list[Claim]:
 
 
 def _mismatch(gap: pd.DataFrame, fixed_q: pd.DataFrame, resamples: int) -> list[Claim]:
-    where = "Fig. matrix_mismatch"
     overlap = overlap_column(gap)
     claims = []
     for column, words in (
@@ -198,7 +198,7 @@ def _mismatch(gap: pd.DataFrame, fixed_q: pd.DataFrame, resamples: int) -> list[
         share = float((values < 0).mean())
         claims.append(
             Claim.compare(
-                where,
+                MISMATCH,
                 words,
                 "negative",
                 middle,
@@ -210,7 +210,7 @@ def _mismatch(gap: pd.DataFrame, fixed_q: pd.DataFrame, resamples: int) -> list[
     middle = median(gap[overlap], resamples=resamples)
     claims.append(
         Claim.compare(
-            where,
+            MISMATCH,
             "the leading-subspace overlap is low",
             "low",
             middle,
@@ -225,7 +225,7 @@ def _mismatch(gap: pd.DataFrame, fixed_q: pd.DataFrame, resamples: int) -> list[
     ]
     claims.append(
         Claim.compare(
-            where,
+            MISMATCH,
             "the overlap decreases with entropy",
             "decreases",
             "Spearman r " + ", ".join(parts),

@@ -21,7 +21,8 @@ Median: TypeAlias = Callable[[Any], Interval]
 def gap_findings(gap: pd.DataFrame, values: int, tau: int | None, resamples: int) -> list[Finding]:
     """Return what the gap depends on, and what other estimators of the observed information say.
 
-    ``values`` is (T - 1) N, what evidence counts; models with the forcing interval ``tau`` are also looked at alone.
+    ``values`` is (T - 1) N, which evidence is divided by; models with the forcing interval ``tau`` are also
+    looked at alone.
     """
     middle: Median = partial(median, resamples=resamples)
     variants = {str(name): part for name, part in gap.groupby("variant", sort=False)}
