@@ -60,10 +60,10 @@ def filter_command(
     from palrnn.data import load_series
     from palrnn.engine.files import write_text
     from palrnn.engine.progress import listening
+    from palrnn.engine.style import save_figure
     from palrnn.inference import rbpf
     from palrnn.model import load_checkpoint
     from palrnn.report.filter_figures import diagnostics_figure
-    from palrnn.report.style import save_figure
 
     voice = Voice(json, quiet)
     voice.compiling()
