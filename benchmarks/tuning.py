@@ -17,10 +17,10 @@ from clock import best_times
 from palrnn import PALRNN, Standardizer, TrainConfig, lorenz63, lorenz63_sequences, rbpf, saem, smooth, train
 from palrnn.engine.kernel import kernel
 from palrnn.engine.progress import lines, quiet
-from palrnn.inference.bundle_kernels import condition, predict
 from palrnn.inference.bundles import bundle_system, initial_bundles, room_for
+from palrnn.inference.kernels.beliefs import condition, predict
+from palrnn.inference.kernels.tiles import LANES
 from palrnn.inference.path import unpacked_codes
-from palrnn.inference.tile_kernels import LANES
 from palrnn.tuning import SAEMConfig
 from palrnn.tuning.anchor import anchored_solution
 from palrnn.tuning.mstep import drift_solution

@@ -15,11 +15,11 @@ from scipy.special import logsumexp
 
 from palrnn import ALRNN, PALRNN, FilterDiedError, rbpf
 from palrnn.inference import bundles, hidden_basis
-from palrnn.inference.bundle_kernels import condition, place
 from palrnn.inference.bundles import bundle_system, initial_bundles
-from palrnn.inference.noise_kernels import GATES, fill_normals, stream_key
+from palrnn.inference.kernels.beliefs import condition, place
+from palrnn.inference.kernels.noise import GATES, fill_normals, stream_key
+from palrnn.inference.kernels.tiles import LANES
 from palrnn.inference.path import unpacked_codes
-from palrnn.inference.tile_kernels import LANES
 
 # gated, observed, latent: sizes around those of tiles, no hidden units, none but hidden ones, gated and
 # observed ones, more gates than a word has bits

@@ -13,10 +13,10 @@ from palrnn.engine.checks import Floats, as_float, as_int, as_series, one_of
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, quiet
 from palrnn.engine.seeds import generator
-from palrnn.inference import filter_kernels as kernels
 from palrnn.inference.bundles import bundle_system, initial_bundles, room_for
+from palrnn.inference.kernels import filter_loop as kernels
+from palrnn.inference.kernels.tiles import LANES
 from palrnn.inference.resampling import SCHEMES
-from palrnn.inference.tile_kernels import LANES
 from palrnn.model import PALRNN
 
 TARGETS = {"paper": kernels.PAPER, "exact": kernels.EXACT}

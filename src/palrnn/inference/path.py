@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_floats
 from palrnn.engine.kernel import pin_blas
-from palrnn.inference import filter_kernels, smoothing_kernels
+from palrnn.inference.kernels import filter_loop, smoothing
 from palrnn.inference.particle_filter import checked_series
 from palrnn.inference.system import padded, padded_system
 from palrnn.model import PALRNN
 
 
 class Path(NamedTuple):
-    """What a walk along one gate path keeps for each time (see `smoothing_kernels`); D is M padded.
+    """What a walk along one gate path keeps for each time (see `kernels.smoothing`); D is M padded.
 
     ``filtered_mean (T, D)``, ``filtered_cov (T, D, D)``: the belief over z_t given x_{1:t} and earlier gates.
     ``mean (T, D)``: the same given the gate of t too, where the target conditions on it.
@@ -79,9 +79,9 @@ def path_posterior(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PathPosteri
         raise ValueError(f"codes must have shape {wanted}, got {gates.shape}")
     path = empty_path(model, series)
     lineage = np.zeros(len(gates), dtype=np.int32)
-    loglik = smoothing_kernels.walk(
+    loglik = smoothing.walk(
         padded_system(model),
-        filter_kernels.PAPER,
+        filter_loop.PAPER,
         np.uint64(0),
         series,
         lineage,
@@ -94,7 +94,7 @@ def path_posterior(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PathPosteri
 
 def packed_codes(codes: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """Return ``codes (..., P)`` as unsigned words of 64 bits, ``(..., ceil(P / 64))``, at least one."""
-    word = filter_kernels.WORD
+    word = filter_loop.WORD
     gated = codes.shape[-1]
     words = np.zeros((*codes.shape[:-1], max(1, -(-gated // word))), dtype=np.uint64)
     for j in range(gated):
@@ -104,7 +104,7 @@ def packed_codes(codes: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 def unpacked_codes(words: NDArray[np.uint64], gated: int) -> NDArray[np.bool_]:
     """Return the bits of ``words (..., w)`` as booleans ``(..., P)``."""
-    word = filter_kernels.WORD
+    word = filter_loop.WORD
     bits = [(words[..., j // word] >> np.uint64(j % word)) & np.uint64(1) for j in range(gated)]
     empty = np.zeros((*words.shape[:-1], 0), dtype=np.bool_)
     return np.stack(bits, axis=-1).astype(np.bool_) if bits else empty
@@ -113,7 +113,7 @@ def unpacked_codes(words: NDArray[np.uint64], gated: int) -> NDArray[np.bool_]:
 def _posterior(path: Path, loglik: float, latent: int) -> PathPosterior:
     mean, cov = np.zeros_like(path.mean), np.zeros_like(path.filtered_cov)
     lagged = np.zeros_like(cov[1:])
-    smoothing_kernels.smoothed_moments(path, mean, cov, lagged)
+    smoothing.smoothed_moments(path, mean, cov, lagged)
     return PathPosterior(
         float(loglik),
         path.filtered_mean[:, :latent].copy(),

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import as_instance, as_int, as_shape, one_of
-from palrnn.inference import resampling_kernels as kernels
+from palrnn.inference.kernels import resampling as kernels
 
 SCHEMES = {
     "multinomial": kernels.MULTINOMIAL,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from palrnn.engine.checks import Floats, as_int
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
-from palrnn.inference import smoothing_kernels as kernels
+from palrnn.inference.kernels import smoothing as kernels
 from palrnn.inference.particle_filter import TARGETS, FilterDiedError, Filtered
 from palrnn.inference.path import empty_path, unpacked_codes
 from palrnn.inference.system import padded_system

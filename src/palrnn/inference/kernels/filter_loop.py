@@ -8,11 +8,11 @@ import numpy as np
 from numba import njit
 
 from palrnn.engine.kernel import kernel
-from palrnn.inference import bundle_kernels as bundle
-from palrnn.inference.kalman_kernels import WORD
-from palrnn.inference.noise_kernels import GATES, RESAMPLING, fill_normals, fill_uniforms, mixed, stream_key
-from palrnn.inference.resampling_kernels import resample, settle
-from palrnn.inference.tile_kernels import LANES
+from palrnn.inference.kernels import beliefs as bundle
+from palrnn.inference.kernels.noise import GATES, RESAMPLING, fill_normals, fill_uniforms, mixed, stream_key
+from palrnn.inference.kernels.one_belief import WORD
+from palrnn.inference.kernels.resampling import resample, settle
+from palrnn.inference.kernels.tiles import LANES
 
 PAPER, EXACT = 0, 1
 
