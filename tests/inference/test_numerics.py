@@ -8,9 +8,11 @@ from scipy import stats
 
 from palrnn import ALRNN, PALRNN, path_posterior, rbpf, smooth
 from palrnn.inference.bundles import bundle_system, initial_bundles, room_for
+from palrnn.inference.fast_filter import TARGETS
 from palrnn.inference.kernels import filter_loop
 from palrnn.inference.kernels import noise as counted
-from palrnn.inference.particle_filter import Settings, empty_record
+from palrnn.inference.record import Record
+from palrnn.inference.resampling import kernel_number
 
 
 def noisy_network(latent, gated, process_std, observation_std, gate_std):
@@ -66,17 +68,16 @@ def assert_sound_beliefs(model, x, target, particles=2):
     drift, steps = model.drift, len(x) - 1
     system, room = bundle_system(model), room_for(model)
     mean, cov = initial_bundles(system, model, x[0], particles)
-    log_weights = np.full(particles, -np.log(particles))
-    record = empty_record(steps, particles, drift.latent_dim, drift.gated)
-    chosen = Settings.checked(particles, target, "multinomial", 0.5)
+    record = Record.empty(steps, particles, drift.latent_dim, drift.gated)
     plan = np.full(steps, -1, dtype=np.int8)
     least = min(model.process_variances.min(), model.observation_variances.min())
     for start in range(0, steps, steps // 20):
-        died = filter_loop.filter_steps(
-            system, chosen.kernel_target, chosen.kernel_scheme, chosen.ess_threshold, plan, np.uint64(7), x,
-            start, start + steps // 20, mean, cov, log_weights, room, record,
+        stop = start + steps // 20
+        done = filter_loop.filter_steps(
+            system, TARGETS[target], kernel_number("multinomial"), 0.5, plan, np.uint64(7), x, start, stop,
+            mean, cov, room, record,
         )  # fmt: skip
-        assert died == -1
+        assert done == stop
         beliefs = covariances(system, cov, particles)
         # no belief can be surer than half the smaller of the noises that made it
         assert np.linalg.eigvalsh(beliefs).min() > 0.4 * least
