@@ -185,7 +185,7 @@ def test_a_resampled_particle_has_all_of_its_ancestors_belief():
 
 def test_a_noiseless_gate_on_a_known_coordinate_teaches_nothing():
     """One lane has no variance left, one a negative one by rounding; the others do not notice."""
-    model = PALRNN(gated_model(1, observed=1, latent=2).drift, 0.5, 0.4, 0.0, initial_std=0.7)
+    model = PALRNN(gated_model(1, observed=1, latent=2).drift, 0.5, 0.4, 0.0, initial=0.7)
     room = bundles.room_for(model)
     mean, cov = (array[0] for array in initial_bundles(bundle_system(model), model, np.ones(1), LANES))
     last = slice(place(1, 1), place(1, 1) + LANES)

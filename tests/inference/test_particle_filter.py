@@ -77,9 +77,7 @@ def test_what_is_observed_of_a_row_still_counts(example):
     model, x = example
     gaps = x.copy()
     gaps[5:30, 1] = np.nan
-    blurred = type(model)(
-        model.drift, model.process_std, np.array([0.4, 1e6]), model.gate_std, model.initial_std
-    )
+    blurred = type(model)(model.drift, model.process.std, np.array([0.4, 1e6]), model.gate_std, model.initial)
     alone = rbpf(
         blurred, np.where(np.arange(40)[:, None] == 0, x, np.column_stack([x[:, 0], x[:, 0] * np.nan]))
     )

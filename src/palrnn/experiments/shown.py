@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,8 @@ from palrnn.experiments.series import reference_series, tuning_series
 from palrnn.experiments.store import Store
 from palrnn.experiments.task import Kind, Task
 from palrnn.inference import rbpf
-from palrnn.model import PALRNN, DivergenceWarning, checkpoint_from_bytes
+from palrnn.invariants import free_run
+from palrnn.model import PALRNN, checkpoint_from_bytes
 
 TRACES = Kind("traces", "palrnn.experiments.shown:filter_traces")
 ATTRACTOR = Kind("attractor", "palrnn.experiments.shown:rollouts")
@@ -70,10 +70,9 @@ def rollouts(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, An
         checkpoint = checkpoint_from_bytes(inputs[name])
         standardizer = checkpoint.standardizer
         assert standardizer is not None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DivergenceWarning)  # a rollout that ends early is drawn so far
-            states = checkpoint.drift.rollout(standardizer.transform(truth[0]), steps)
-        shown[name] = _rounded(standardizer.inverse(np.asarray(states)[:, :3]))
+        # a rollout that ends early is drawn so far
+        run = free_run(checkpoint.drift, standardizer.transform(truth[0]), steps)
+        shown[name] = _rounded(standardizer.inverse(run.observed))
     return shown
 
 

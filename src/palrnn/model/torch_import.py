@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from palrnn.engine.checks import Floats, as_path, first_line
-from palrnn.model.alrnn import ALRNN
 from palrnn.model.checkpoint import CheckpointError
+from palrnn.model.families.alrnn import ALRNN
 
 _TENSORS = ("A", "W", "h", "B")
 
