@@ -16,6 +16,7 @@ from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.history import Evaluation, History
+from palrnn.forcing.resumed import check_same_model, checked_arrays
 from palrnn.model import ALRNN, Forcing, Surrogate, family, load_checkpoint, save_checkpoint
 from palrnn.model.surrogate import training_vector, with_training_vector
 
@@ -156,14 +157,16 @@ def save_state(
     )
 
 
-def load_state(run: str | os.PathLike[str], config: TrainConfig, data: str) -> TrainState | None:
-    """Return the state saved in ``run``, or None; refuse one of other settings or other data."""
+def load_state(
+    run: str | os.PathLike[str], config: TrainConfig, data: str, start: Surrogate
+) -> TrainState | None:
+    """Return the state saved in ``run``, or None; refuse one of other settings or data, or a damaged one."""
     file = Path(run) / CHECKPOINT
     if not file.exists():
         return None
     checkpoint = load_checkpoint(file)
-    training, arrays = checkpoint.training, checkpoint.arrays
-    if "config" not in training or "theta" not in arrays:
+    training = checkpoint.training
+    if not isinstance(training.get("config"), dict) or "theta" not in checkpoint.arrays:
         raise ValueError(f"{file}: holds a model but no training run to continue; choose another folder")
     started = TrainConfig(**training["config"])
     for name in TrainConfig.model_fields:
@@ -172,25 +175,26 @@ def load_state(run: str | os.PathLike[str], config: TrainConfig, data: str) -> T
             raise ValueError(
                 f"{file}: was started with {name} = {before!r}, asked for {asked!r}; choose another folder"
             )
-    if training["data"] != data:
+    if training.get("data") != data:
         raise ValueError(f"{file}: was started on other data; choose another folder")
+    done, arrays = checked_arrays(file, checkpoint, TrainState.start(config, start))
     evaluations = tuple(Evaluation(int(row[0]), *map(float, row[1:])) for row in arrays["evaluations"])
-    done = int(training["done"])
-    strength = arrays.get("strength", config.forcing.strengths_of_updates(0, done, config.updates))
-    return TrainState(
+    state = TrainState(
         config,
-        checkpoint.drift,
+        start,
         done,
         arrays["theta"],
         arrays["first_moment"],
         arrays["second_moment"],
-        _with_room(strength, config.updates),
+        _with_room(arrays["strength"], config.updates),
         _with_room(arrays["loss"], config.updates),
         _with_room(arrays["gradient_norm"], config.updates),
         _with_room(arrays["seconds"], config.updates),
         evaluations,
         arrays["best_theta"],
     )
+    check_same_model(file, checkpoint, state)
+    return state
 
 
 def _with_room(past: Floats, updates: int) -> Floats:

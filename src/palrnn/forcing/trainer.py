@@ -104,7 +104,8 @@ def train(
     reference = _reference(config, heldout, seen)
     pin_blas()
     keeper = _Keeper(run, trials, model, standardizer, dt)
-    state = keeper.load(config) or TrainState.start(config, model or initial_model(config, seen))
+    start = initial_model(config, seen) if model is None else model
+    state = keeper.load(config, start) or TrainState.start(config, start)
     if state.done == 0:
         keeper.save(state)
     batches = Batches(trials, config, state.theta.dtype)
@@ -147,8 +148,8 @@ class _Keeper:
     def checkpoint(self) -> Path | None:
         return None if self._run is None else self._run / CHECKPOINT
 
-    def load(self, config: TrainConfig) -> TrainState | None:
-        return None if self._run is None else load_state(self._run, config, self._data)
+    def load(self, config: TrainConfig, start: Surrogate) -> TrainState | None:
+        return None if self._run is None else load_state(self._run, config, self._data, start)
 
     def save(self, state: TrainState) -> None:
         if self._run is not None:

@@ -48,7 +48,8 @@ class Noise:
     @classmethod
     def diagonal(cls, stds: ArrayLike) -> Noise:
         """Return independent noise with a deviation for each coordinate, ``(dim,)``."""
-        return cls("diagonal", [as_float(std, "stds", above=0.0) for std in as_shape(stds, "stds", (None,))])
+        each = as_shape(stds, "stds", (None,))
+        return cls("diagonal", np.array([as_float(std, "stds", above=0.0) for std in each]))
 
     @classmethod
     def full(cls, covariance: ArrayLike) -> Noise:
