@@ -161,7 +161,6 @@ class Evidence(Study[EvidenceSettings]):
         return Task(EVIDENCE, settings, needs, cost=float(unit.length), label=label)
 
     def tasks(self) -> list[Task]:
-        """Tuning, evidence and invariants of every unit."""
         return [
             task
             for unit in self.units()
@@ -203,25 +202,21 @@ class Evidence(Study[EvidenceSettings]):
         return {"evidence.csv": rows}
 
     def row_counts(self, tables: Tables) -> tuple[int, int]:
-        """All units."""
         return len(tables["evidence"]), len(self.units())
 
     def claims(self, tables: Tables) -> list[Claim]:
-        """More evidence, and worse dynamics."""
         return evidence_claims(tables["evidence"], self.preset.resamples)
 
     def findings(self, tables: Tables) -> list[Finding]:
-        """What the coordinates of the tuning data do."""
         if "checkpoints" not in tables:
             return []
         how = self.settings
         return [coordinates_finding(tables["evidence"], tables["checkpoints"], how.tau, how.seed)]
 
     def panel(self, figure: SubFigure, tables: Tables) -> None:
-        """Evidence, D_stsp with its floor, and the error of the exponent, over window length."""
         from palrnn.paper.studies.evidence.panel import draw_panel
 
-        draw_panel(figure, tables["evidence"], tables.get("floor"))
+        draw_panel(figure, tables)
 
 
 def reference_tau(preset: Preset) -> int | None:
