@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _ROOMS: dict[str, tuple[str, ...]] = {
     "data": (
+        "Dataset",
         "SeriesError",
         "Standardizer",
         "add_observation_noise",
@@ -69,6 +70,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "inference": (
         "Evidence",
+        "FilterConfig",
         "FilterDiedError",
         "Filtered",
         "PathPosterior",
