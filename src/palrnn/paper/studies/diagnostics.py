@@ -10,7 +10,7 @@ from palrnn.inference import rbpf
 from palrnn.model import PALRNN, checkpoint_from_bytes
 from palrnn.paper.claim import Claim
 from palrnn.paper.presets import Counts
-from palrnn.paper.studies.evidence import Evidence, ExampleSettings, tuning_data
+from palrnn.paper.studies.evidence import Evidence, ExampleSettings, filter_config, tuning_data
 from palrnn.paper.study import Picture, Study, study
 from palrnn.paper.tables import Rows, Tables
 from palrnn.sweeps import Kind, Store, Task
@@ -120,8 +120,7 @@ def trace_filter(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str
     assert isinstance(checkpoint.model, PALRNN)
     heldout = tuning_data(settings, checkpoint).heldout
     window = windows(heldout[0], settings["length"])[settings["window"]]
-    how = {name: settings[name] for name in ("particles", "ess_threshold", "target", "seed")}
-    found = rbpf(checkpoint.model, window, **how)
+    found = rbpf(checkpoint.model, window, filter_config(settings))
     return {
         "ess": found.ess / found.particles,
         "resampled": found.resampled,

@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from palrnn.engine.config import Config, Count, Level, Positive, Seed
 from palrnn.engine.progress import quiet
-from palrnn.inference import FilterDiedError, windowed_evidence
+from palrnn.inference import FilterConfig, FilterDiedError, windowed_evidence
 from palrnn.model import PALRNN, Checkpoint, checkpoint_bytes, checkpoint_from_bytes
 from palrnn.paper.claim import Claim, Finding
 from palrnn.paper.models import Regime, checkpoint_task, invariants_task
@@ -250,17 +250,28 @@ def measure_evidence(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict
     model = checkpoint.model
     assert isinstance(model, PALRNN)
     heldout = tuning_data(settings, checkpoint).heldout
-    names = ("windows", "particles", "ess_threshold", "target", "seed")
-    how = {name: settings[name] for name in names}
     noises = {
         "fitted_process_std": float(np.sqrt(model.process_variances.mean())),
         "fitted_observation_std": float(np.sqrt(model.observation_variances.mean())),
     }
     try:
-        found = windowed_evidence(model, heldout, settings["length"], **how, progress=quiet, threads=1)
+        found = windowed_evidence(
+            model,
+            heldout,
+            settings["length"],
+            filter_config(settings),
+            windows=settings["windows"],
+            progress=quiet,
+            threads=1,
+        )
     except FilterDiedError as error:
         return noises | {"evidence": math.nan, "evidence_stderr": math.nan, "died": str(error)}
     return noises | {"evidence": found.mean, "evidence_stderr": found.stderr, "died": None}
+
+
+def filter_config(settings: dict[str, Any]) -> FilterConfig:
+    """Return the filter of a task's settings."""
+    return FilterConfig(**{name: settings[name] for name in ("particles", "ess_threshold", "target", "seed")})
 
 
 def tuning_data(settings: dict[str, Any], checkpoint: Checkpoint) -> TuningSeries:
