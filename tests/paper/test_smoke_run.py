@@ -181,6 +181,12 @@ def test_an_archive_of_other_settings_is_not_used(smoke: Path, tmp_path: Path) -
     assert kinds == {"toy", "floor"}
 
 
+def test_the_command_runs_on_a_cluster_as_well(tmp_path: Path, cluster: Cluster, smoke: Path) -> None:
+    folder = tmp_path / "cluster"
+    run_here("reproduce", "toy", "--scale", "smoke", "-o", str(folder), "--scheduler", cluster.address)
+    assert (folder / "toy.csv").read_bytes() == (smoke / "toy.csv").read_bytes()
+
+
 @pytest.mark.slow
 def test_the_studies_themselves_give_the_same_bytes_on_the_cluster(
     tmp_path: Path, cluster: Cluster, smoke: Path
