@@ -144,7 +144,10 @@ def refuse_size(where: str, shape: tuple[int, ...], held: int = 0) -> None:
         raise SeriesError(f"{where}: claims {shape} numbers, more than the {MOST_VALUES} allowed in a file")
     named = shape[1:] if len(shape) == 2 else shape[::2] if len(shape) == 3 else ()
     if max(named, default=0) > MOST_NAMES:
-        raise SeriesError(f"{where}: claims {shape} numbers, time in columns? Time must run along rows")
+        raise SeriesError(
+            f"{where}: claims {shape} numbers, more than {MOST_NAMES} columns or trials; "
+            "time must run along rows"
+        )
     if 0 in shape:
         raise SeriesError(f"{where}: is empty, of shape {shape}")
 
