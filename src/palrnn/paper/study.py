@@ -3,7 +3,7 @@
 A study is one file in ``studies/`` with one class, and a section of the same name in the presets:
 
     @study("toy", place=10)
-    class Toy(Study[ToySettings]):
+    class ToyStudy(Study[ToySettings]):
         Settings = ToySettings
         def tasks(self): ...
         def tables(self, store): ...

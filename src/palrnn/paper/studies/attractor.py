@@ -12,7 +12,7 @@ from palrnn.invariants import free_run
 from palrnn.model import checkpoint_from_bytes
 from palrnn.paper.claim import Claim
 from palrnn.paper.series import reference_series
-from palrnn.paper.studies.evidence import Evidence, ExampleSettings
+from palrnn.paper.studies.evidence import EvidenceStudy, ExampleSettings
 from palrnn.paper.study import Picture, Study, study
 from palrnn.paper.tables import Rows, Tables
 from palrnn.sweeps import Kind, Store, Task
@@ -34,7 +34,7 @@ class AttractorSettings(ExampleSettings):
 
 
 @study("attractor", place=70)
-class Attractor(Study[AttractorSettings]):
+class AttractorStudy(Study[AttractorSettings]):
     """The attractors of truth, baseline and tuned model."""
 
     Settings = AttractorSettings
@@ -44,7 +44,7 @@ class Attractor(Study[AttractorSettings]):
         self.tasks()
 
     def tasks(self) -> list[Task]:
-        needs = Evidence.of(self.preset).example_tasks(self.name, self.settings)
+        needs = EvidenceStudy.of(self.preset).example_tasks(self.name, self.settings)
         discard, dt = self.preset.invariants.discard, self.preset.data.dt
         settings = {"steps": self.settings.steps, "discard": discard, "dt": dt}
         return [Task(ATTRACTOR, settings, needs, label=needs["full"].label)]

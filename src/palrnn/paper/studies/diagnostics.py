@@ -10,7 +10,7 @@ from palrnn.inference import rbpf
 from palrnn.model import PALRNN, checkpoint_from_bytes
 from palrnn.paper.claim import Claim
 from palrnn.paper.presets import Counts
-from palrnn.paper.studies.evidence import Evidence, ExampleSettings, filter_config, tuning_data
+from palrnn.paper.studies.evidence import EvidenceStudy, ExampleSettings, filter_config, tuning_data
 from palrnn.paper.study import Picture, Study, study
 from palrnn.paper.tables import Rows, Tables
 from palrnn.sweeps import Kind, Store, Task
@@ -30,18 +30,18 @@ class DiagnosticsSettings(ExampleSettings):
 
 
 @study("diagnostics", place=60)
-class Diagnostics(Study[DiagnosticsSettings]):
+class DiagnosticsStudy(Study[DiagnosticsSettings]):
     """Effective sample size, resampling and code entropy along one window."""
 
     Settings = DiagnosticsSettings
     pictures = (Picture(_WHERE, "diagnostics", "Effective sample size and code entropy over a window"),)
 
     def check(self) -> None:
-        Evidence.of(self.preset).example_tasks(self.name, self.settings)
+        EvidenceStudy.of(self.preset).example_tasks(self.name, self.settings)
 
     def named_tasks(self) -> dict[tuple[str, int], Task]:
         """The traces, by configuration and number of particles."""
-        evidence, how = Evidence.of(self.preset), self.settings
+        evidence, how = EvidenceStudy.of(self.preset), self.settings
         settings = evidence.filter_settings() | {"length": how.length, "window": how.window}
         return {
             (name, count): Task(

@@ -21,7 +21,7 @@ FLOOR = Kind("floor", "palrnn.paper.studies.floor:measure_floor")
 
 
 @study("floor", place=40)
-class Floor(Study[None]):
+class FloorStudy(Study[None]):
     """The D_stsp that a perfect model would have."""
 
     def tasks(self) -> list[Task]:

@@ -37,7 +37,7 @@ class ToySettings(Config):
 
 
 @study("toy", place=10)
-class Toy(Study[ToySettings]):
+class ToyStudy(Study[ToySettings]):
     """Entropy, missing information and observed curvature of the toy, over gate noise."""
 
     Settings = ToySettings

@@ -79,7 +79,7 @@ class Unit(NamedTuple):
 
 
 @study("evidence", place=50)
-class Evidence(Study[EvidenceSettings]):
+class EvidenceStudy(Study[EvidenceSettings]):
     """Held-out evidence, D_stsp and Lyapunov exponent of models before and after tuning."""
 
     Settings = EvidenceSettings
@@ -221,7 +221,7 @@ class Evidence(Study[EvidenceSettings]):
 
 def reference_tau(preset: Preset) -> int | None:
     """The forcing interval of the models that are tuned, which other studies look at alone, too."""
-    return Evidence(preset).settings.tau if Evidence.is_in(preset) else None
+    return EvidenceStudy(preset).settings.tau if EvidenceStudy.is_in(preset) else None
 
 
 def tune_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:

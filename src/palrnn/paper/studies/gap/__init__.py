@@ -86,7 +86,7 @@ class GapSettings(Config):
 
 
 @study("gap", place=30)
-class Gap(Study[GapSettings]):
+class GapStudy(Study[GapSettings]):
     """Both curvatures of every model, by every variant."""
 
     Settings = GapSettings
