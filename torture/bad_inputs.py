@@ -25,7 +25,7 @@ from palrnn.engine.progress import quiet
 from torture.calls import Row
 from torture.public_calls import rows
 
-#: What people do not construct: results, and exceptions.
+#: What people do not construct: results, exceptions, and what families and policies are made from.
 RESULTS = {
     "Checkpoint",
     "Comparison",
@@ -33,6 +33,7 @@ RESULTS = {
     "Evaluation",
     "Evidence",
     "Filtered",
+    "Forcing",
     "Gradient",
     "History",
     "LaplacePosterior",
@@ -40,12 +41,14 @@ RESULTS = {
     "Mismatch",
     "ObservedInformation",
     "PathPosterior",
+    "PiecewiseAffine",
     "Reconstruction",
+    "Rollout",
     "SAEMResult",
     "Smoothed",
     "StateSpaceDivergence",
+    "Surrogate",
     "TrainResult",
-    "Trajectory",
     "TuningHistory",
 }
 #: What people make such results with.
