@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from palrnn.data import lorenz63
-from palrnn.facade import Reconstruction, ReportSettings, reconstruct
+from palrnn.runs import Reconstruction, ReportSettings, reconstruct
 
 TINY = ReportSettings(
     judge={"steps": 400, "discard": 50, "pairs": 2, "ahead": 5},

@@ -1,4 +1,4 @@
-"""The calls of forcing, tuning, the zoo and the facade, and all settings: see `public_calls`."""
+"""The calls of forcing, tuning, the zoo and the runs, and all settings: see `public_calls`."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def _checkpoint(file: Path) -> Any:
 
 def _settings(file: Path) -> Any:
     from palrnn.cli.train_run import RunSettings
-    from palrnn.facade import ReportSettings
+    from palrnn.runs import ReportSettings
 
     which = RunSettings if b"series" in file.read_bytes() else ReportSettings
     return which.from_toml(file)

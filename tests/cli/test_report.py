@@ -10,7 +10,7 @@ import pytest
 from command_line import run
 from tiny_reconstruction import TINY, tiny_reconstruction
 
-from palrnn.facade import inferring
+from palrnn.runs import inferring
 
 
 @pytest.fixture(scope="module")

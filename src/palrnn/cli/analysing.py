@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from palrnn.cli.app import Voice
 
 if TYPE_CHECKING:
-    from palrnn.facade import Reconstruction, ReportSettings
     from palrnn.report.findings import Run
+    from palrnn.runs import Reconstruction, ReportSettings
 
 
 def analysed(result: Reconstruction, settings: ReportSettings, voice: Voice, *, tune: bool = True) -> Run:

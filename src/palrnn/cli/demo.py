@@ -35,8 +35,8 @@ def demo_command(
     """
     from palrnn.cli.analysing import analysed
     from palrnn.data import lorenz63
-    from palrnn.facade import ReportSettings, TuneSettings, reconstruct
     from palrnn.report.document import headlines, write_report
+    from palrnn.runs import ReportSettings, TuneSettings, reconstruct
 
     voice, begun = Voice(json, quiet), time.monotonic()
     voice.compiling()

@@ -40,8 +40,8 @@ def report_command(
     """
     from palrnn.cli.analysing import analysed
     from palrnn.data import load_series
-    from palrnn.facade import Reconstruction, ReportSettings
     from palrnn.report.document import numbers, write_report
+    from palrnn.runs import Reconstruction, ReportSettings
 
     voice = Voice(json, quiet)
     voice.compiling()

@@ -14,11 +14,11 @@ from tiny_reconstruction import SIZES, TINY, tiny_reconstruction
 import palrnn
 from palrnn.cli.main import main
 from palrnn.data import Standardizer, lorenz63, suggest_tau
-from palrnn.facade import inferring, judging, learning
 from palrnn.forcing import itf_loss
 from palrnn.geometry import curvature_gap, itf_fisher, observed_information
 from palrnn.invariants import dstsp, lyapunov_spectrum, symbolic_dynamics
 from palrnn.model import ALRNN, checkpoint_from_bytes, load_checkpoint
+from palrnn.runs import inferring, judging, learning
 from palrnn.tuning import saem
 
 pytestmark = pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning")

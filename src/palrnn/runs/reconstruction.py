@@ -17,9 +17,14 @@ from palrnn.data import Standardizer, save_series
 from palrnn.engine.checks import Floats, as_int, as_shape
 from palrnn.engine.config import Config
 from palrnn.engine.progress import Progress, quiet
-from palrnn.facade import folder, inferring, judging
-from palrnn.facade.about import About, facts
-from palrnn.facade.settings import (
+from palrnn.forcing import TrainConfig
+from palrnn.inference import Evidence, Filtered, windowed_evidence
+from palrnn.model import ALRNN, PALRNN, Checkpoint
+from palrnn.report.document import write_report
+from palrnn.report.findings import Filtering, Geometry, Invariants, Run, Tuning
+from palrnn.runs import folder, inferring, judging
+from palrnn.runs.about import About, facts
+from palrnn.runs.settings import (
     FilterSettings,
     GeometrySettings,
     JudgeSettings,
@@ -27,11 +32,6 @@ from palrnn.facade.settings import (
     ReportSettings,
     TuneSettings,
 )
-from palrnn.forcing import TrainConfig
-from palrnn.inference import Evidence, Filtered, windowed_evidence
-from palrnn.model import ALRNN, PALRNN, Checkpoint
-from palrnn.report.document import write_report
-from palrnn.report.findings import Filtering, Geometry, Invariants, Run, Tuning
 
 C = TypeVar("C", bound=Config)
 F = TypeVar("F", bound=Config)

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from palrnn.data import Standardizer, delay_embed, suggest_tau, train_test_split
 from palrnn.engine.checks import Floats, as_float, as_int, as_trials, one_of
 from palrnn.engine.progress import Progress
-from palrnn.facade.about import SYSTEMS, UNNAMED, About
-from palrnn.facade.folder import block_means
-from palrnn.facade.reconstruction import Reconstruction
 from palrnn.forcing import TrainConfig, train
+from palrnn.runs.about import SYSTEMS, UNNAMED, About
+from palrnn.runs.folder import block_means
+from palrnn.runs.reconstruction import Reconstruction
 
 _LONGEST_SEQUENCE = 200
 _LEAST_HELD_OUT = 40

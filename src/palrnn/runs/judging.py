@@ -10,11 +10,11 @@ import numpy as np
 from palrnn.data import Standardizer
 from palrnn.data.systems import System
 from palrnn.engine.checks import Floats
-from palrnn.facade.settings import JudgeSettings
 from palrnn.invariants import Floor, Scorecard, SymbolicDynamics, scorecard
 from palrnn.model import ALRNN, DivergenceWarning
 from palrnn.model.trajectory import BOUND
 from palrnn.report.findings import Forecast, Invariants, Spread, Symbols
+from palrnn.runs.settings import JudgeSettings
 
 _SHOWN_CODES = 24
 _RAREST = 0.005

@@ -13,7 +13,6 @@ import numpy as np
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.progress import Progress, quiet
-from palrnn.facade.settings import FilterSettings, GeometrySettings, Noise, TuneSettings
 from palrnn.geometry import (
     GeometryComparison,
     IndefiniteInformationWarning,
@@ -24,6 +23,7 @@ from palrnn.geometry import (
 from palrnn.inference import Filtered, rbpf, smooth
 from palrnn.model import ALRNN, PALRNN
 from palrnn.report.findings import Filtering, Geometry, Stage, Tuning
+from palrnn.runs.settings import FilterSettings, GeometrySettings, Noise, TuneSettings
 from palrnn.tuning import SAEMConfig, SAEMResult, saem
 
 _SHOWN_OVERLAPS = 50

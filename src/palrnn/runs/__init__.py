@@ -7,10 +7,10 @@ result.geometry()
 result.report("report.html")
 """
 
-from palrnn.facade.about import About
-from palrnn.facade.learning import reconstruct
-from palrnn.facade.reconstruction import Reconstruction
-from palrnn.facade.settings import (
+from palrnn.runs.about import About
+from palrnn.runs.learning import reconstruct
+from palrnn.runs.reconstruction import Reconstruction
+from palrnn.runs.settings import (
     FilterSettings,
     GeometrySettings,
     JudgeSettings,

@@ -10,9 +10,9 @@ from typing import Any
 from palrnn.data import systems
 from palrnn.data.systems import System
 from palrnn.engine.config import Config
-from palrnn.facade.settings import Noise
 from palrnn.forcing import TrainConfig
 from palrnn.model import ALRNN
+from palrnn.runs.settings import Noise
 
 _VERSIONED = ("numpy", "scipy", "numba", "plotly")
 #: Systems whose true invariants can be computed.
