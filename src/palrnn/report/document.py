@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from palrnn.report.blocks import Card, Page, json_download
-from palrnn.report.findings import Run
+from palrnn.report.view import Run
 from palrnn.report.page import write_page
 from palrnn.report.sections import (
     attractor,

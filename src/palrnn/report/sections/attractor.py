@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
 from palrnn.report.blocks import Choice, Figure, Section, View, csv_download, number, packed
-from palrnn.report.findings import Run
-from palrnn.report.sections.drawing import COLOURS, axis, colour, per_run, percent
+from palrnn.report.view import Run
+from palrnn.report.drawing import COLOURS, axis, colour, per_run, percent
 
 _POINTS = 5000
 _SHOWN_CODES = 6

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from palrnn.report.blocks import Block, Figure, Section, Table, csv_download, number
-from palrnn.report.findings import Run, Stage, Tuning
-from palrnn.report.sections.drawing import axis, colour, line, per_run
+from palrnn.report.view import Run, Stage, Tuning
+from palrnn.report.drawing import axis, colour, line, per_run
 
 _WORDS = {
     "baseline": "as trained by forcing",

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from palrnn.report.blocks import Figure, Note, Section, csv_download, number
-from palrnn.report.findings import Filtering, Run
-from palrnn.report.sections.drawing import axis, line, per_run, percent
+from palrnn.report.view import Filtering, Run
+from palrnn.report.drawing import axis, line, per_run, percent
 
 
 def section(runs: Sequence[Run]) -> Section | None:

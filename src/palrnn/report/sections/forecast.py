@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from palrnn.report.blocks import Download, Figure, Section, csv_download, packed
-from palrnn.report.findings import Forecast, Run
-from palrnn.report.sections.drawing import axis, line, per_run
+from palrnn.report.view import Forecast, Run
+from palrnn.report.drawing import axis, line, per_run
 
 _ROWS = 4
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from palrnn.report.blocks import Block, Figure, Note, Section, Table, csv_download, number, packed
-from palrnn.report.findings import Geometry, Run
-from palrnn.report.sections.drawing import axis, colour, line, log_axis, percent, sentence
+from palrnn.report.view import Geometry, Run
+from palrnn.report.drawing import axis, colour, line, log_axis, percent, sentence
 
 
 def section(runs: Sequence[Run]) -> Section | None:

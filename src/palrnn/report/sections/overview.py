@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from palrnn.report.blocks import Block, Card, Cards, Grid, Section, Table, number
-from palrnn.report.findings import Invariants, Run
-from palrnn.report.sections.drawing import percent
+from palrnn.report.view import Invariants, Run
+from palrnn.report.drawing import percent
 
 
 def section(runs: Sequence[Run]) -> Section | None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from palrnn.engine.checks import Floats
 from palrnn.report.blocks import Figure, Section, csv_download, number
-from palrnn.report.findings import Run, Symbols
-from palrnn.report.sections.drawing import colour, line, per_run, percent
+from palrnn.report.view import Run, Symbols
+from palrnn.report.drawing import colour, line, per_run, percent
 
 _COLOURED = 6
 _WEAKEST = 0.02

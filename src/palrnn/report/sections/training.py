@@ -8,8 +8,8 @@ import numpy as np
 
 from palrnn.engine.checks import Floats
 from palrnn.report.blocks import Figure, Section, csv_download, number, packed
-from palrnn.report.findings import Run
-from palrnn.report.sections.drawing import axis, colour, line, log_axis, sentence, thinned
+from palrnn.report.view import Run
+from palrnn.report.drawing import axis, colour, line, log_axis, sentence, thinned
 
 
 def section(runs: Sequence[Run]) -> Section | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from palrnn.engine.checks import Floats
 from palrnn.report.blocks import Block, Side
-from palrnn.report.findings import Run
+from palrnn.report.view import Run
 
 #: The order in which runs and codes take their colours; the page turns the names into the theme's colours.
 COLOURS = ("@blue", "@vermilion", "@green", "@purple", "@orange", "@sky")
