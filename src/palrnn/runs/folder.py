@@ -1,178 +1,192 @@
-"""The folder of a run: the model, the held-out data, the settings, and what has been found so far.
+"""The folder of a run, and its one owner.
 
-RUN/checkpoint.safetensors   the model, its standardizer and time step, the training settings
+RUN/palrnn.json              the marker: palrnn made this folder and may write in it
+RUN/.lock                    who writes in it now
+RUN/checkpoint.safetensors   the model, its standardizer, forcing and time step, and the state of training
 RUN/reference.npy            the held-out part, raw, (T, N)
-RUN/config.toml              where the series came from and how the model was trained
-RUN/history.csv              the loss of each update
-RUN/findings/*.json          results of analyses, each with the settings and the model it belongs to
+RUN/config.toml              where the series came from, how the model was trained and tuned
+RUN/history.csv, loss.png    the course of training, or of tuning (with before_after.png)
+RUN/findings/                results of analyses, each with the settings and the model it belongs to
+
+Whoever writes holds the lock, and a folder that palrnn did not make is not written to.
 """
 
 from __future__ import annotations
 
 import csv
-import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tomli_w
 
-from palrnn.data import load_series
-from palrnn.engine.checks import Floats
-from palrnn.engine.config import Config, read_toml
-from palrnn.engine.files import write_json, write_text
-from palrnn.model import Checkpoint, load_checkpoint, save_checkpoint
+from palrnn.data import Standardizer, load_series, save_series
+from palrnn.engine.checks import Floats, as_path
+from palrnn.engine.files import subfolder, write_json, write_text
+from palrnn.engine.folders import MARKER, check_folder, folder_kind, writable_folder
+from palrnn.engine.locks import folder_lock
+from palrnn.engine.tables import write_table
+from palrnn.model import PALRNN, Checkpoint, Forcing, Surrogate, load_checkpoint, save_checkpoint
+from palrnn.runs.record import RunRecord
 
-CHECKPOINT, REFERENCE, CONFIG, HISTORY, FINDINGS = (
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CHECKPOINT, REFERENCE, CONFIG, HISTORY = (
     "checkpoint.safetensors",
     "reference.npy",
     "config.toml",
     "history.csv",
-    "findings",
 )
+_KIND = "run"
 _MOST_LOSSES = 2000
+_NAMES = frozenset({CHECKPOINT, REFERENCE, CONFIG, HISTORY, "loss.png", "before_after.png", "findings"})
 
-F = TypeVar("F", bound=Config)
 
+class RunFolder:
+    """A folder that holds a run, or will."""
 
-class Findings:
-    """Findings by name, kept in memory or, with a folder, on disk as well.
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        if os.fspath(path) == "":
+            raise ValueError("the folder of a run must have a name, got ''; the current folder is '.'")
+        self.path = as_path(path, "run")
 
-    A finding counts only for the key (model, data, settings) under which it was kept.
-    """
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
-        self._memory: dict[str, tuple[dict[str, Any], Config]] = {}
+    @property
+    def checkpoint(self) -> Path:
+        """The file of the model."""
+        return self.path / CHECKPOINT
 
-    def get(self, name: str, key: dict[str, Any], kind: type[F]) -> F | None:
-        """Return what was found under exactly this ``key``, or None."""
-        if name in self._memory and self._memory[name][0] == key:
-            found = self._memory[name][1]
-            return found if isinstance(found, kind) else None
-        if self._folder is None:
-            return None
+    @property
+    def config(self) -> Path:
+        """The file of the settings."""
+        return self.path / CONFIG
+
+    @property
+    def findings(self) -> Path:
+        """The folder of the results."""
+        return self.path / "findings"
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether this process may write here at all, as far as permissions tell."""
+        return os.access(self.path, os.W_OK)
+
+    def read_checkpoint(self) -> Checkpoint:
+        """Return the model, or say what is missing."""
+        if not self.path.is_dir():
+            raise ValueError(f"{self.path}: no such folder")
+        return load_checkpoint(self.checkpoint)
+
+    def read_record(self) -> RunRecord | None:
+        """Return what config.toml says; None if there is none."""
+        return RunRecord.read(self.config) if self.config.is_file() else None
+
+    def read_reference(self) -> Floats | None:
+        """Return the held-out series, gaps included; None if it was not kept."""
+        file = self.path / REFERENCE
+        return load_series(file, allow_nan=True) if file.is_file() else None
+
+    def read_losses(self) -> list[tuple[int, float]]:
+        """Return (update, loss) from history.csv, at most 2000 of them; empty for a run that was not trained."""
+        file = self.path / HISTORY
+        if not file.is_file():
+            return []
         try:
-            kept = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8"))
-            return kind(**kept["found"]) if kept["key"] == key else None
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            # a file that is missing, damaged or of another version is computed again
-            return None
+            with file.open(encoding="utf-8", newline="") as stream:
+                table = csv.DictReader(stream)
+                if "loss" not in (table.fieldnames or ()):  # the history of tuning
+                    return []
+                rows = [(int(row["update"]), float(row["loss"])) for row in table]
+        except (ValueError, KeyError, TypeError, csv.Error) as error:
+            raise ValueError(f"{file}: not a training history: {error}") from None
+        return block_means(rows)
 
-    def keep(self, name: str, key: dict[str, Any], found: Config) -> None:
-        """Keep ``found`` under ``key``, in place of an earlier one."""
-        self._memory[name] = (key, found)
-        if self._folder is not None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_json(self._folder / f"{name}.json", {"key": key, "found": found.model_dump(mode="json")})
+    @contextmanager
+    def writing(self, what: str, inputs: Iterable[str | os.PathLike[str]] = ()) -> Iterator[RunFolder]:
+        """Hold the folder as its only writer; ``what`` tells other processes what is being done.
 
+        Refused are a folder that palrnn did not make and one that holds an input under a name that a run
+        uses. Enter it once everything that does not depend on the folder is checked.
+        """
+        for given in map(Path, inputs):
+            if given.name in _NAMES and given.exists() and given.resolve().parent == self.path.resolve():
+                raise ValueError(f"{given}: is what the command reads; choose another folder to write to")
+        if _is_unmarked_run(self.path):
+            with folder_lock(self.path, what):
+                write_json(self.path / MARKER, {"kind": _KIND, "format": 1})
+        with writable_folder(self.path, _KIND, what):
+            yield self
 
-def read_checkpoint(folder: Path) -> Checkpoint:
-    """Return the checkpoint of a run, or say what is missing."""
-    if not folder.is_dir():
-        raise ValueError(f"{folder}: no such folder")
-    checkpoint = load_checkpoint(folder / CHECKPOINT)
-    if checkpoint.standardizer is None:
-        raise ValueError(
-            f"{folder / CHECKPOINT}: has no standardizer, so raw data cannot be compared with it"
-        )
-    return checkpoint
+    def check(self) -> None:
+        """Refuse, without writing, a folder that `writing` would refuse."""
+        if not _is_unmarked_run(self.path):
+            check_folder(self.path, _KIND)
 
+    def write_record(self, record: RunRecord) -> None:
+        """Write config.toml."""
+        with self.writing("settings"):
+            write_text(self.config, record.text())
 
-def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write the checkpoint of a run; one that is there keeps the state in which its training is.
+    def write_reference(self, reference: Floats | None) -> None:
+        """Write the held-out part, if there is one."""
+        if reference is not None:
+            with self.writing("held-out data"):
+                save_series(self.path / REFERENCE, reference)
 
-    A state that belongs to another model is not overwritten but refused.
-    """
-    file = folder / CHECKPOINT
-    training, arrays = checkpoint.training, checkpoint.arrays
-    there = load_checkpoint(file) if file.exists() else None
-    if there is not None and there.arrays:
-        if "saem" in there.training or not _is_same_model(there, checkpoint):
-            raise ValueError(f"{folder}: another model was trained or tuned there; choose another folder")
-        training, arrays = there.training, there.arrays
-    save_checkpoint(
-        file,
-        checkpoint.model,
-        standardizer=checkpoint.standardizer,
-        dt=checkpoint.dt,
-        training=training,
-        arrays=arrays,
-    )
+    def write_losses(self, losses: list[tuple[int, float]]) -> None:
+        """Write the course of the loss, if there is one; a file that tells it, perhaps with more, stays."""
+        try:
+            there = self.read_losses()
+        except ValueError:  # damaged
+            there = []
+        if losses and losses != there:
+            with self.writing("history"):
+                write_table(self.path / HISTORY, ("update", "loss"), losses, digits=7)
 
+    def write_model(
+        self,
+        model: Surrogate | PALRNN,
+        *,
+        standardizer: Standardizer,
+        dt: float | None,
+        forcing: Forcing,
+        training: dict[str, Any],
+    ) -> None:
+        """Write the checkpoint; one that is there keeps the state in which its training is.
 
-def _is_same_model(one: Checkpoint, other: Checkpoint) -> bool:
-    """Whether the networks and their scales are the same, whatever the noise."""
-    parts = [
-        (c.drift.theta, c.drift.E, c.drift.gated, c.dt, c.standardizer.mean, c.standardizer.std)
-        for c in (one, other)
-        if c.standardizer is not None
-    ]
-    return len(parts) == 2 and all(np.array_equal(a, b) for a, b in zip(*parts, strict=True))
+        A state that belongs to another model is not overwritten but refused.
+        """
+        mine, arrays = Checkpoint(model, standardizer, dt, training, forcing=forcing), {}
+        there = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
+        if there is not None and there.arrays:
+            if "saem" in there.training or not _is_same_model(there, mine):
+                raise ValueError(f"{self.path}: another model was trained or tuned there; choose another folder")
+            training, arrays, forcing = there.training, there.arrays, there.forcing or forcing
+        how = {"standardizer": standardizer, "dt": dt, "forcing": forcing, "arrays": arrays}
+        with self.writing("model"):
+            save_checkpoint(self.checkpoint, model, training=training, **how)
 
+    def write_figure(self, name: str, figure: Figure) -> None:
+        """Write a picture."""
+        from palrnn.engine.style import save_figure
 
-def read_reference(folder: Path, dim: int) -> Floats:
-    """Return the held-out series of a run."""
-    file = folder / REFERENCE
-    if not file.is_file():
-        raise ValueError(f"{file}: no such file; give the held-out series with --reference")
-    series = load_series(file)
-    if series.shape[1] != dim:
-        raise ValueError(f"{file}: has {series.shape[1]} columns, the model observes {dim}")
-    return series
+        with self.writing(name):
+            save_figure(figure, self.path / name)
 
+    def write_finding(self, name: str, text: str) -> None:
+        """Write the file of a finding."""
+        with self.writing(f"finding {name}"):
+            write_text(subfolder(self.path, "findings") / f"{name}.json", text)
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """Return the tables of the run's config.toml; empty if there is none."""
-    file = folder / CONFIG
-    return read_toml(file) if file.is_file() else {}
-
-
-def write_config(run: Path, data: Config, training: Config | None) -> None:
-    """Write where the series came from and how the model was trained.
-
-    A file with settings of a command, which continues by them, stays as it is.
-    """
-    if _is_of_a_command(run, data):
-        return
-    tables = {"data": data.model_dump(mode="json", exclude_none=True)}
-    if training is not None:
-        tables["training"] = training.model_dump(mode="json", exclude_none=True)
-    write_text(run / CONFIG, tomli_w.dumps(tables))
-
-
-def _is_of_a_command(run: Path, data: Config) -> bool:
-    """Whether config.toml holds more than `write_config` writes of ``data``."""
-    try:
-        there = read_config(run)
-    except ValueError:  # damaged
-        return False
-    table = there.get("data")
-    own = not isinstance(table, dict) or table.keys() <= type(data).model_fields.keys()
-    return not own or not there.keys() <= {"data", "training"}
-
-
-def write_losses(run: Path, losses: list[tuple[int, float]]) -> None:
-    """Write the course of the loss, if there is one; a file that tells it, perhaps with more, stays."""
-    try:
-        told = read_losses(run)
-    except ValueError:  # damaged
-        told = []
-    if losses and losses != told:
-        write_text(run / HISTORY, "".join(["update,loss\n", *(f"{i},{loss:.7g}\n" for i, loss in losses)]))
-
-
-def read_losses(folder: Path) -> list[tuple[int, float]]:
-    """Return (update, loss) from the run's history.csv, at most 2000 of them; empty if there is none."""
-    file = folder / HISTORY
-    if not file.is_file():
-        return []
-    try:
-        with file.open(encoding="utf-8", newline="") as stream:
-            rows = [(int(row["update"]), float(row["loss"])) for row in csv.DictReader(stream)]
-    except (ValueError, KeyError, TypeError, csv.Error) as error:
-        raise ValueError(f"{file}: not a training history: {error}") from None
-    return block_means(rows)
+    def tuning_folder(self, digest: str) -> Path:
+        """Return the folder, made if missing, of tuning with settings of this ``digest``."""
+        with self.writing("tuning"):
+            return subfolder(subfolder(self.path, "findings"), f"tuning-{digest}")
 
 
 def block_means(rows: list[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -182,3 +196,26 @@ def block_means(rows: list[tuple[int, float]]) -> list[tuple[int, float]]:
         (rows[i : i + size][-1][0], float(np.mean([loss for _, loss in rows[i : i + size]])))
         for i in range(0, len(rows), size)
     ]
+
+
+def _is_same_model(one: Checkpoint, other: Checkpoint) -> bool:
+    """Whether the surrogates and their scales are the same, whatever the noise."""
+    pairs = [(one.dt, other.dt)]
+    arrays = [checkpoint.drift.arrays() for checkpoint in (one, other)]
+    if type(one.drift) is not type(other.drift) or arrays[0].keys() != arrays[1].keys():
+        return False
+    pairs += [(arrays[0][name], arrays[1][name]) for name in arrays[0]]
+    if one.standardizer is None or other.standardizer is None:
+        return False
+    pairs += [(getattr(one.standardizer, name), getattr(other.standardizer, name)) for name in ("mean", "std")]
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def _is_unmarked_run(path: Path) -> bool:
+    """Whether a folder without a marker holds a run: one of 0.1, or one that `train` alone was given."""
+    if not path.is_dir() or folder_kind(path) is not None or not (path / CHECKPOINT).is_file():
+        return False
+    with (path / CHECKPOINT).open("rb") as stream:
+        ours = b"palrnn-checkpoint" in stream.read(2**20)
+    others = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
+    return ours and others <= _NAMES | {"report.html", "report.toml"}

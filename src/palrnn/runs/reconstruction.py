@@ -4,236 +4,290 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn import __version__
-from palrnn.data import Standardizer, save_series
+from palrnn.data import Dataset, Standardizer
+from palrnn.data.systems import System, make_system
 from palrnn.engine.checks import Floats, as_int, as_shape
 from palrnn.engine.config import Config
 from palrnn.engine.progress import Progress, quiet
-from palrnn.forcing import TrainConfig
-from palrnn.inference import Evidence, Filtered, windowed_evidence
-from palrnn.model import ALRNN, PALRNN, Checkpoint
+from palrnn.geometry import GeometryComparison, compare_geometries
+from palrnn.inference import Evidence, Filtered, rbpf, windowed_evidence
+from palrnn.invariants import Scorecard, scorecard
+from palrnn.invariants.free_run import free_run
+from palrnn.model import PALRNN, Forcing, Noise, Surrogate, checkpoint_bytes, drift_of
 from palrnn.report.document import write_report
-from palrnn.report.findings import Filtering, Geometry, Invariants, Run, Tuning
-from palrnn.runs import folder, inferring, judging
-from palrnn.runs.about import About, facts
+from palrnn.report.view import Run
+from palrnn.runs import loading, tuning, view
+from palrnn.runs.findings import Findings, Result
+from palrnn.runs.folder import RunFolder
+from palrnn.runs.forecast import Forecast, forecast
+from palrnn.runs.record import RunRecord
 from palrnn.runs.settings import (
     FilterSettings,
     GeometrySettings,
-    JudgeSettings,
-    Noise,
+    InvariantSettings,
     ReportSettings,
-    TuneSettings,
+    TuningSettings,
 )
+from palrnn.tuning import Comparison, SAEMResult
 
 C = TypeVar("C", bound=Config)
-F = TypeVar("F", bound=Config)
+R = TypeVar("R", bound=Result)
 
-_SHOWN_STEPS = 1000
-_PORTRAIT_STEPS = 6000
+#: The noise of the PAL-RNN around a model that has none of its own, in standardised units: deviations of
+#: process, observation and gates, where the paper's fine-tuning starts.
+USUAL_NOISE = (0.1, 0.1, 0.7)
+#: The paper's forcing, for a model of which it is not known how it was trained.
+USUAL_FORCING = Forcing.identity(16)
+_FORECAST_STEPS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
     """A surrogate of the system behind a series.
 
-    ``model`` and ``standardizer`` are what was learned, ``reference (T, N)`` is the raw held-out part, ``dt``
-    the time per step (None: unknown, rates are per step). ``noise`` turns the model into a PAL-RNN where one
-    is needed. Every analysis is computed once for the same settings, and kept in the folder of the run if
-    there is one.
+    - ``model``: what was learned; a `PALRNN` where its noise is known (after tuning, or `with_noise`), else
+      its drift alone.
+    - ``standardizer``: between its coordinates and raw ones.
+    - ``reference (T, N)``: the raw held-out part; None if there is none.
+    - ``system``: the true system, where it is known, which invariants are compared with instead.
+    - ``forcing``: how it was trained in the end; geometry, anchor and forecasts use it.
+    - ``dt``: time per step; None if that is not known, and rates are per step.
+    - ``record``: what is known of its data, training and tuning, as in config.toml.
+    - ``losses``: (update, loss) of its training; ``saem``: what tuning it gave.
+
+    Every analysis is computed once for the same settings, and kept in the folder of the run if there is one.
     """
 
-    model: ALRNN
+    model: Surrogate | PALRNN
     standardizer: Standardizer
-    reference: Floats
-    config: TrainConfig | None = None
+    reference: Floats | None = None
+    system: System | None = None
+    forcing: Forcing = USUAL_FORCING
     dt: float | None = None
-    about: About = field(default_factory=About)
-    noise: Noise = field(default_factory=Noise)
-    losses: list[tuple[int, float]] = field(default_factory=list)
-    kept: folder.Findings = field(default_factory=folder.Findings, repr=False)
+    record: RunRecord = field(default_factory=RunRecord, repr=False)
+    losses: list[tuple[int, float]] = field(default_factory=list, repr=False)
+    saem: SAEMResult | None = field(default=None, repr=False)
+    name: str = "reconstruction"
+    folder: RunFolder | None = None
+    findings: Findings = field(default_factory=Findings, repr=False)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, reference: ArrayLike | None = None) -> Reconstruction:
-        """Return the run in the folder ``path``, as `palrnn train` or `save` left it."""
-        run = Path(path)
-        checkpoint = folder.read_checkpoint(run)
-        assert checkpoint.standardizer is not None
-        drift = checkpoint.drift
-        held = (
-            folder.read_reference(run, drift.observed_dim)
-            if reference is None
-            else as_shape(reference, "reference", (None, drift.observed_dim))
-        )
-        settings = checkpoint.training.get("config")
-        return cls(
-            drift,
-            checkpoint.standardizer,
-            held,
-            TrainConfig(**settings) if isinstance(settings, dict) else None,
-            checkpoint.dt,
-            About.of_run(run, folder.read_config(run).get("data")),
-            inferring.noise_of(checkpoint.model),
-            folder.read_losses(run),
-            folder.Findings(run / folder.FINDINGS),
-        )
+    def load(cls, path: str | os.PathLike[str], *, reference: Any = None) -> Reconstruction:
+        """Return the run in the folder ``path``, or the model in a checkpoint.
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run to the folder ``path``, from which `load` and `palrnn report` read it.
+        ``reference`` is a series to judge by instead of the held-out part in the folder and the true system:
+        raw ``(T, N)``, or a file. A checkpoint without a standardizer is of a model whose coordinates are the
+        raw ones.
+        """
+        return cls(**loading.loaded_parts(path, reference))
+
+    def save(self, path: str | os.PathLike[str]) -> Reconstruction:
+        """Write the run to the folder ``path``, from which `load` and `palrnn report` read it; return it there.
 
         In the folder in which the model was trained, training can still be continued afterwards; one in which
         another model was trained, or any was tuned, is refused.
         """
-        run = Path(path)
-        run.mkdir(parents=True, exist_ok=True)
-        training = {} if self.config is None else {"config": self.config.model_dump(mode="json")}
-        # an AL-RNN is read back with the usual noise
-        model = self.model if self.noise == Noise() else self.probabilistic
-        mine = Checkpoint(model, self.standardizer, self.dt, training)
-        folder.write_checkpoint(run, mine)
-        self.kept_in(run)
+        folder = RunFolder(path)
+        with folder.writing("save"):
+            how = {"standardizer": self.standardizer, "dt": self.dt, "forcing": self.forcing}
+            folder.write_model(self.model, training=self.record.of_training(), **how)
+            folder.write_record(self.record)
+            folder.write_reference(self.reference)
+            folder.write_losses(self.losses)
+        return replace(self, folder=folder, findings=Findings(folder))
 
-    def kept_in(self, path: str | os.PathLike[str] | None) -> Reconstruction:
-        """Return the same reconstruction with ``path``, which holds its checkpoint, as its folder."""
-        if path is None:
-            return self
-        run = Path(path)
-        save_series(run / folder.REFERENCE, self.reference)
-        folder.write_config(run, self.about, self.config)
-        folder.write_losses(run, self.losses)
-        return replace(self, kept=folder.Findings(run / folder.FINDINGS))
+    @property
+    def drift(self) -> Any:
+        """The surrogate itself, without noise."""
+        return drift_of(self.model)
 
     @property
     def probabilistic(self) -> PALRNN:
-        """The model with its noise: a PAL-RNN."""
-        noise = self.noise
-        return PALRNN(self.model, noise.process_std, noise.observation_std, noise.gate_std)
+        """The PAL-RNN: the model itself, or with the usual noise where it has none."""
+        return self.model if isinstance(self.model, PALRNN) else PALRNN(self.model, *USUAL_NOISE)
 
     @property
     def tau(self) -> int:
-        """The forcing interval it was trained with; the paper's 16 if that is not known."""
-        return 16 if self.config is None else self.config.tau
+        """The number of steps between forcings."""
+        return self.forcing.interval
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the observed coordinates."""
-        return self.about.observed_columns(self.model.observed_dim)
+        """The names of the observed coordinates, past values among them."""
+        return self.record.columns(self.drift.observed_dim)
 
-    def named(self, name: str) -> Reconstruction:
-        """Return the same under another name."""
-        return replace(self, about=self.about.changed(name=name))
+    @property
+    def held(self) -> Floats:
+        """The held-out part, raw; refused where there is none."""
+        if self.reference is None:
+            raise ValueError(f"{self.name}: has no held-out series; give one as reference")
+        return self.reference
 
-    def with_noise(self, **changes: float) -> Reconstruction:
-        """Return the same with other noise: ``process_std``, ``observation_std``, ``gate_std``."""
-        return replace(self, noise=self.noise.changed(**changes))
+    @property
+    def x(self) -> Floats:
+        """The held-out part in the model's coordinates."""
+        return self.standardizer.transform(self.held)
+
+    def with_name(self, name: str) -> Reconstruction:
+        """Return the same under another name, which is kept with it."""
+        data = self.record.data
+        named = self.record if data is None else self.record.changed(data=data.changed(name=name))
+        return replace(self, name=name, record=named)
+
+    def with_system(self, name: str) -> Reconstruction:
+        """Return the same, to be compared with the true system of this ``name``."""
+        return replace(self, system=make_system(name, dim=self.drift.observed_dim))
+
+    def with_dt(self, dt: float) -> Reconstruction:
+        """Return the same with another time per step."""
+        return replace(self, dt=dt)
+
+    def with_noise(
+        self,
+        process: Noise | float | ArrayLike | None = None,
+        observation: Noise | float | ArrayLike | None = None,
+        gate_std: float | None = None,
+        initial: Noise | float | ArrayLike | None = None,
+    ) -> Reconstruction:
+        """Return the same with other noise, in standardised units; what is None stays as it is."""
+        given = {"process": process, "observation": observation, "gate_std": gate_std, "initial": initial}
+        changes = {name: value for name, value in given.items() if value is not None}
+        return replace(self, model=replace(self.probabilistic, **changes)) if changes else self
 
     def generate(self, steps: int, *, x1: ArrayLike | None = None, discard: int = 0) -> Floats:
         """Return ``(steps, N)`` of a free run in raw coordinates, from ``x1`` or the first held-out point.
 
-        A model that diverges gives fewer steps, with a `DivergenceWarning`.
+        A model that diverges gives fewer steps, with a `RuntimeWarning`.
         """
-        start = self.reference[0] if x1 is None else as_shape(x1, "x1", (self.model.observed_dim,))
-        states = self.model.rollout(
-            self.standardizer.transform(start), as_int(steps, "steps", least=1), discard
-        )
-        return self.standardizer.inverse(np.asarray(states)[:, : self.model.observed_dim])
+        start = self.held[0] if x1 is None else as_shape(x1, "x1", (self.drift.observed_dim,))
+        run = free_run(self.drift, self.standardizer.transform(start), as_int(steps, "steps", least=1), discard)
+        if run.diverged:
+            warnings.warn(f"the free run diverged after {run.diverged_at} steps", RuntimeWarning, stacklevel=2)
+        return self.standardizer.inverse(run.observed)
 
-    def invariants(self, settings: JudgeSettings | None = None, **changes: Any) -> Invariants:
+    def forecast(self, steps: int = _FORECAST_STEPS) -> Forecast:
+        """Return what the model makes of the first held-out steps: forced as in training, and left alone."""
+        x = self.x[: as_int(steps, "steps", least=2)]
+        return forecast(self.drift, x, self.forcing, self.standardizer)
+
+    def invariants(self, settings: InvariantSettings | None = None, **changes: Any) -> Scorecard:
         """Return whether a long free run has the long-run properties of the reference, with floors.
 
-        The reference is the true system where `about` names it, and the held-out data otherwise.
+        The reference is the true system where it is known, and the held-out data otherwise.
         """
-        chosen = _chosen(JudgeSettings, settings, changes)
+        chosen = _chosen(InvariantSettings, settings, changes)
 
-        def work() -> Invariants:
-            return judging.judged(
+        def work() -> Scorecard:
+            given = chosen.process_std, chosen.lyapunov
+            process_std, lyapunov = self.record.process_std if given[0] is None else given[0], given[1]
+            if self.system is None and lyapunov is None:
+                lyapunov = self.record.lyapunov
+            return scorecard(
                 self.model,
-                self.reference,
-                self.standardizer,
-                chosen,
-                dt=self.dt,
-                system=self.about.true_system,
-                process_std=self.about.process_std,
-                lyapunov=self.about.lyapunov,
+                self.held if self.system is None else self.system,
+                standardizer=self.standardizer,
+                dt=self.dt or 1.0,
+                steps=chosen.steps,
+                discard=chosen.discard,
+                process_std=process_std,
+                lyapunov=lyapunov,
+                pairs=chosen.pairs,
+                k=chosen.exponents or self.drift.latent_dim,
+                n=chosen.ahead,
+                protocol=chosen.protocol,
+                seed=chosen.seed,
             )
 
-        return self._once("invariants", Invariants, chosen, work)
+        return self._once("invariants", chosen, work, Scorecard.from_dict)
 
-    def filter(self, settings: FilterSettings | None = None, **changes: Any) -> Filtered:
-        """Return the particle filter's pass over the start of the held-out part."""
-        return inferring.filtered(self.probabilistic, self._x, _chosen(FilterSettings, settings, changes))
-
-    def filtering(self, settings: FilterSettings | None = None, **changes: Any) -> Filtering:
-        """Return the diagnostics of `filter`: sample size, resampling, code entropy, distinct paths."""
+    def filter(
+        self, settings: FilterSettings | None = None, *, progress: Progress | None = quiet, **changes: Any
+    ) -> Filtered:
+        """Return the particle filter's pass over the held-out part."""
         chosen = _chosen(FilterSettings, settings, changes)
-        return self._once(
-            "filter", Filtering, chosen, lambda: inferring.filtering(self.filter(chosen), chosen), noisy=True
-        )
+        x = chosen.segment(self.x)
+        return rbpf(self.probabilistic, x, config=chosen.filter_config, progress=progress)
 
-    def geometry(self, settings: GeometrySettings | None = None, **changes: Any) -> Geometry:
+    def geometry(
+        self, settings: GeometrySettings | None = None, *, progress: Progress | None = quiet, **changes: Any
+    ) -> GeometryComparison:
         """Return how the curvature of teacher forcing compares with that of the marginal likelihood."""
         chosen = _chosen(GeometrySettings, settings, changes)
-        return self._once(
-            "geometry",
-            Geometry,
-            chosen,
-            lambda: inferring.compared(self.probabilistic, self._x, self.tau, chosen),
-            noisy=True,
-        )
+
+        def work() -> GeometryComparison:
+            x = chosen.segment(self.x)
+            return compare_geometries(
+                self.probabilistic, x, chosen.forcing or self.forcing, **chosen.budget, progress=progress
+            )
+
+        return self._once("geometry", chosen, work, GeometryComparison.from_dict)
 
     def evidence(self, length: int = 32, *, progress: Progress | None = None, **settings: Any) -> Evidence:
         """Return the log evidence of held-out windows; the settings are those of `windowed_evidence`."""
-        return windowed_evidence(self.probabilistic, self._x, length, progress=progress, **settings)
+        return windowed_evidence(self.probabilistic, self.x, length, progress=progress, **settings)
 
     def tune(
         self,
         configuration: str = "full",
-        settings: TuneSettings | None = None,
+        task: TuningTask | None = None,
         *,
+        series: Any = None,
+        run: str | os.PathLike[str] | None = None,
+        threads: int | None = None,
         progress: Progress | None = None,
         **changes: Any,
     ) -> Reconstruction:
-        """Return the reconstruction fine-tuned by the evidence of windows of the held-out part's first half.
+        """Return the reconstruction fine-tuned by the evidence of windows; its ``saem`` tells how that went.
 
-        ``configuration`` says what is updated: the noise ("calib"), noise and drift ("full"), or the same
-        held by the forcing loss ("anchored").
+        ``configuration`` says what is updated: the noise ("calib"), noise and drift ("full"), the same held by
+        the forcing loss ("anchored"), or nothing ("baseline"). `TuningTask` says which data tune and which
+        judge; ``series`` are others, anything that a `Dataset` can be prepared from, or one. ``changes`` are
+        settings of `TuningTask` and `SAEMConfig`. With a folder ``run``, tuning continues there after an
+        interruption.
         """
-        chosen = _chosen(TuneSettings, settings, changes)
-        result = inferring.tuned(
-            self.probabilistic, self._x, chosen, configuration, tau=self.tau, dt=self.dt, progress=progress
-        )
-        name = f"{self.about.name}, {configuration}"
-        return replace(
-            self,
-            model=result.model.drift,
-            noise=inferring.noise_of(result.model),
-            about=self.about.changed(name=name),
-            kept=folder.Findings(),
-        )
+        chosen, data = self._task(task, series, changes | {"configuration": configuration})
+        folder = None if run is None else RunFolder(run)
+        return tuning.tuned(self, chosen, data, folder=folder, threads=threads, progress=progress)
 
     def tuning(
-        self, settings: TuneSettings | None = None, *, progress: Progress | None = None, **changes: Any
-    ) -> Tuning:
-        """Return held-out evidence and dynamics before tuning, and after each configuration of it."""
-        chosen = _chosen(TuneSettings, settings, changes)
+        self,
+        settings: TuningSettings | None = None,
+        *,
+        series: Any = None,
+        run: str | os.PathLike[str] | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        **changes: Any,
+    ) -> Comparison:
+        """Return held-out evidence and dynamics of the model as it is, and after each configuration of tuning.
 
-        def work() -> Tuning:
-            model, x = self.probabilistic, self._x
-            how: dict[str, Any] = {"tau": self.tau, "dt": self.dt}
-            # the baseline is only judged, which has no steps to report
-            results = [inferring.tuned(model, x, chosen, "baseline", progress=quiet, **how)]
-            for name in chosen.configurations:
-                results.append(inferring.tuned(model, x, chosen, name, progress=progress, **how))
-            return inferring.tuning(results)
+        ``settings`` are `TuningSettings`, ``changes`` to them as in `tune`. Each configuration is tuned in a
+        folder of its own, below ``run`` or the folder of this run, from which it continues.
+        """
+        plan = settings or TuningSettings()
+        own = {name: changes.pop(name) for name in ("configurations", "betas") if name in changes}
+        plan = plan.changed(**own) if own else plan
+        task, data = self._task(plan.task, series, changes)
+        return tuning.compared(self, plan.changed(task=task), data, run=run, threads=threads, progress=progress)
 
-        return self._once("tuning", Tuning, chosen, work, noisy=True)
+    def _task(self, task: TuningTask | None, series: Any, changes: dict[str, Any]) -> tuple[TuningTask, Dataset]:
+        """Return what is to be tuned on what, and how, with all that was left open chosen."""
+        task = task or TuningTask()
+        saem = {name: value for name, value in changes.items() if name not in TuningTask.model_fields}
+        own = {name: value for name, value in changes.items() if name in TuningTask.model_fields}
+        task = task.changed(**own) if own else task
+        task = task.changed(saem=task.saem.changed(**saem)) if saem else task
+        data = tuning.tuning_data(self, task, series)
+        return task.changed(saem=tuning.fitted_config(task.saem, data, self)), data
 
     def report(
         self,
@@ -243,67 +297,58 @@ class Reconstruction:
         progress: Progress | None = None,
     ) -> None:
         """Write the HTML report, computing what has not been computed yet."""
-        write_report([self.findings(settings, progress=progress)], path)
+        write_report([self.view(settings, progress=progress)], path)
 
-    def findings(
-        self, settings: ReportSettings | None = None, *, progress: Progress | None = quiet, tune: bool = True
+    def view(
+        self,
+        settings: ReportSettings | None = None,
+        *,
+        progress: Progress | None = quiet,
+        announce: Callable[[str], None] = lambda _: None,
+        without: Collection[str] = (),
     ) -> Run:
-        """Return all that a report shows, computing what has not been computed yet."""
-        chosen = settings or ReportSettings()
-        states = judging.free_run(self.model, self._x[0], _PORTRAIT_STEPS, 1000)
-        seen = states[:, : self.model.observed_dim]
-        return Run(
-            name=self.about.name,
-            facts=facts(
-                self.about, self.model, self.config, self.noise, self.columns, self.dt, len(self.reference)
-            ),
-            columns=self.columns,
-            dt=self.dt,
-            reference=self.reference[:_PORTRAIT_STEPS],
-            generated=self.standardizer.inverse(seen),
-            codes=self.model.codes(states),
-            forecast=judging.forecast(self.model, self._x[:_SHOWN_STEPS], self.standardizer, self.tau),
-            loss=self.losses,
-            invariants=self.invariants(chosen.judge),
-            filtering=self.filtering(chosen.filter),
-            geometry=self.geometry(chosen.geometry),
-            tuning=self.tuning(chosen.tune, progress=progress) if tune else None,
-        )
+        """Return all that a report shows, computing what has not been computed yet.
 
-    @property
-    def _x(self) -> Floats:
-        return self.standardizer.transform(self.reference)
+        ``announce`` hears the name of each analysis before it starts; those named in ``without`` are left out.
+        """
+        chosen = settings or ReportSettings()
+        results: dict[str, Any] = {}
+        with contextlib.ExitStack() as stack:
+            if self.folder is not None and self.folder.is_writable:
+                stack.enter_context(self.folder.writing("report"))
+            for name in needed():
+                if name in without:
+                    continue
+                announce(name)
+                how: dict[str, Any] = {"progress": progress} if name == "tuning" else {}
+                asked = getattr(chosen, name, None)
+                results[name] = getattr(self, name)(*([] if asked is None else [asked]), **how)
+        return view.view(self, results)
 
     def _once(
-        self, name: str, kind: type[F], settings: Config, work: Callable[[], F], *, noisy: bool = False
-    ) -> F:
+        self, name: str, settings: Config, work: Callable[[], R], restore: Callable[[dict[str, Any]], R]
+    ) -> R:
         """Return the finding kept under these settings, or do the ``work`` and keep it."""
-        key: dict[str, Any] = {"palrnn": __version__, "model": self._fingerprint()}
-        key["settings"] = settings.model_dump(mode="json")
-        if noisy:
-            key["noise"] = self.noise.model_dump(mode="json") | {"tau": self.tau}
-        else:
-            key["about"] = self.about.model_dump(mode="json", include={"system", "process_std", "lyapunov"})
-        found = self.kept.get(name, key, kind)
+        key = {"palrnn": __version__, "model": self._fingerprint(), "settings": settings.model_dump(mode="json")}
+        found = self.findings.get(name, key, restore)
         if found is None:
             found = work()
-            self.kept.keep(name, key, found)
+            self.findings.keep(name, key, found)
         return found
 
     def _fingerprint(self) -> str:
-        digest = hashlib.sha256()
-        scale = self.standardizer
-        for array in (self.model.theta, self.model.E, scale.mean, scale.std, self.reference):
-            digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-        digest.update(f"{self.model.gated} {self.dt}".encode())
+        """Return a digest of all that an analysis can depend on, but for its settings."""
+        how = {"standardizer": self.standardizer, "dt": self.dt, "forcing": self.forcing}
+        digest = hashlib.sha256(checkpoint_bytes(self.model, **how))
+        digest.update(repr((self.system, self.record.process_std, self.record.lyapunov)).encode())
+        if self.reference is not None:
+            digest.update(repr(self.reference.shape).encode() + np.ascontiguousarray(self.reference).tobytes())
         return digest.hexdigest()[:20]
 
     def __repr__(self) -> str:
-        return (
-            f"Reconstruction({self.about.name!r}, {self.model!r}, tau={self.tau}, dt={self.dt}, "
-            f"{len(self.reference)} held-out steps)"
-        )
+        held = "no held-out data" if self.reference is None else f"{len(self.reference)} held-out steps"
+        return f"Reconstruction({self.name!r}, {self.model!r}, {self.forcing!r}, dt={self.dt}, {held})"
 
 
-def _chosen(kind: type[C], settings: C | None, changes: dict[str, Any]) -> C:
+def _chosen(kind: type[C], settings: C | None, changes: Mapping[str, Any]) -> C:
     return (settings or kind()).changed(**changes) if changes else settings or kind()

@@ -1,82 +1,75 @@
-"""How much work each analysis of a reconstruction takes; the defaults suit a report of a few minutes."""
+"""How much work each analysis of a run takes; the same defaults in Python, in the shell and in a report."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, Count, Level, Positive, Seed, Whole
-
-Target = Literal["paper", "exact"]
-
-
-class Noise(Config):
-    """The noise of the probabilistic counterpart (PAL-RNN) of a trained AL-RNN, in standardised units."""
-
-    process_std: Positive = 0.1
-    observation_std: Positive = 0.1
-    gate_std: Level = 0.7
+from palrnn.inference import FilterConfig
+from palrnn.runs.record import TuningTask
 
 
-class JudgeSettings(Config):
-    """Invariants: length of the free run, transient left out, pairs behind each floor, steps of forecast."""
+class InvariantSettings(Config):
+    """A free run of ``steps`` after ``discard``, its ``exponents`` (None: all), forecasts ``ahead``, floors.
 
-    steps: Annotated[Count, Field(ge=100)] = 9000
+    ``process_std`` is the noise of the true system (None: that of the data), ``lyapunov`` its largest
+    exponent, where no system tells it.
+    """
+
+    steps: Annotated[Count, Field(ge=20)] = 9000
     discard: Whole = 1000
-    pairs: Count = 20
+    exponents: Count | None = None
     ahead: Count = 20
+    pairs: Count = 20
+    protocol: str = "paper"
+    process_std: Level | None = None
+    lyapunov: float | None = None
     seed: Seed = 0
 
 
-class FilterSettings(Config):
-    """The particle filter on the start of the held-out part, and the gate paths drawn after it."""
+class FilterSettings(FilterConfig):
+    """The particle filter on ``steps`` rows after row ``start`` (None: all of them)."""
 
-    steps: Annotated[Count, Field(ge=2)] = 200
-    particles: Count = 256
-    paths: Count = 64
-    target: Target = "paper"
-    resampling: str = "multinomial"
-    ess_threshold: Level = 0.5
-    seed: Seed = 0
+    start: Whole = 0
+    steps: Count | None = None
 
+    def segment(self, x: Floats) -> Floats:
+        """Return the rows of ``x``: the first starts the filter and is not scored."""
+        steps = len(x) - 1 - self.start if self.steps is None else self.steps
+        if steps < 1 or self.start + steps >= len(x):
+            raise ValueError(f"start {self.start} and steps {steps} do not fit a series of {len(x)} rows")
+        return x[self.start : self.start + steps + 1]
 
-class GeometrySettings(Config):
-    """The two information matrices: length of the segment, forcing interval (None: as trained), samples."""
-
-    steps: Annotated[Count, Field(ge=2)] = 200
-    tau: Count | None = None
-    particles: Count = 64
-    paths: Annotated[Count, Field(ge=2)] = 64
-    states_per_path: Annotated[Count, Field(ge=2)] = 32
-    target: Target = "paper"
-    ridge: Positive = 1e-6
-    seed: Seed = 0
+    @property
+    def filter_config(self) -> FilterConfig:
+        """The settings of the filter itself."""
+        return FilterConfig(**{name: getattr(self, name) for name in FilterConfig.model_fields})
 
 
-class TuneSettings(Config):
-    """Particle-SAEM, small: the first half of the held-out part tunes, the second judges."""
+class TuningSettings(Config):
+    """The configurations of tuning to set beside the model as it is, and how each is tuned.
 
-    configurations: tuple[Literal["calib", "full", "anchored"], ...] = ("calib", "full")
-    length: Count = 32
-    iterations: Whole = 8
-    windows: Count = 40
-    particles: Count = 128
-    paths: Count = 8
-    heldout_windows: Count = 60
-    target: Target = "paper"
-    seed: Seed = 0
+    ``betas`` are weights of the forcing loss, each for one "anchored" configuration more.
+    """
+
+    configurations: tuple[Literal["baseline", "calib", "full"], ...] = ("baseline", "calib", "full")
+    betas: tuple[Positive, ...] = ()
+    task: TuningTask = TuningTask()
 
 
 class ReportSettings(Config):
     """All analyses of a report."""
 
-    judge: JudgeSettings = JudgeSettings()
-    filter: FilterSettings = FilterSettings()
+    invariants: InvariantSettings = InvariantSettings()
+    filter: FilterSettings = FilterSettings(steps=200)
     geometry: GeometrySettings = GeometrySettings()
-    tune: TuneSettings = TuneSettings()
+    tuning: TuningSettings = TuningSettings()
 
-    def seeded(self, seed: int) -> ReportSettings:
+    def with_seed(self, seed: int) -> ReportSettings:
         """Return the same settings with one seed for all analyses."""
-        parts = {name: getattr(self, name).changed(seed=seed) for name in type(self).model_fields}
-        return ReportSettings(**parts)
+        parts = {name: getattr(self, name).changed(seed=seed) for name in ("invariants", "filter", "geometry")}
+        task = self.tuning.task.changed(seed=seed)
+        return self.changed(tuning=self.tuning.changed(task=task), **parts)

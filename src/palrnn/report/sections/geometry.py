@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from palrnn.report.blocks import Block, Figure, Note, Section, Table, csv_download, number, packed
+from palrnn.report.blocks import Block, Figure, Note, Section, Table, csv_download, number, typed_array
 from palrnn.report.view import Geometry, Run
 from palrnn.report.drawing import axis, colour, line, log_axis, percent, sentence
 
@@ -109,7 +109,7 @@ def spectra(runs: Sequence[Run]) -> Figure:
             positive = [value if value > 0 else np.nan for value in values]
             style = {"line": {"color": shade, "width": 2, "dash": dash if len(runs) > 1 else "solid"}}
             traces.append(
-                line(packed(np.arange(1, len(values) + 1)), packed(positive), f"{of}{name}", shade) | style
+                line(typed_array(np.arange(1, len(values) + 1)), typed_array(positive), f"{of}{name}", shade) | style
             )
             rows += [(run.name, name, k + 1, value) for k, value in enumerate(values)]
         words.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,13 @@ _LISTED = 4
 )
 def invariants(runs: Sequence[Run]) -> list[Block]:
     """Return the table of invariants and the Lyapunov spectra of all runs."""
-    cards: dict[str, Scorecard] = {run.name: run["invariants"] for run in runs}
-    blocks: list[Block] = [invariants_table(cards)]
-    for name, card in cards.items():
+    names = [run.name for run in runs]
+    cards: list[Scorecard] = [run["invariants"] for run in runs]
+    blocks: list[Block] = [invariants_table(cards, names)]
+    for name, card in zip(names, cards, strict=True):
         if card.hard.diverged_at is not None:
             blocks.append(Note(f"{name}: the free-running model diverged after {card.hard.diverged_at} steps."))
-    spectra = [run for run in runs if cards[run.name].hard.lyapunov is not None]
+    spectra = [run for run, card in zip(runs, cards, strict=True) if card.hard.lyapunov is not None]
     return blocks + ([spectrum(spectra)] if spectra else [])
 
 
@@ -69,27 +70,28 @@ def exponent(run: Run) -> Card | None:
     return Card("Largest Lyapunov exponent λ₁", number(found.largest), words, unit)
 
 
-def invariants_table(cards: Mapping[str, Scorecard], reference: str = "") -> Table:
+def invariants_table(
+    cards: Sequence[Scorecard], names: Sequence[str] = ("Model",), reference: str = ""
+) -> Table:
     """Return the scores of each model with what they are to be read against.
 
     For one model that is a column of its own, after one for its samples where it is a PAL-RNN; for several,
     whose data may differ, a row below the score. ``reference`` says what they were compared with.
     """
-    found = list(cards.values())
-    if len(found) == 1:
-        card = found[0]
+    if len(cards) == 1:
+        card = cards[0]
         columns = [card.hard] + ([card.sampled] if card.sampled is not None else [])
         header: tuple[str, ...] = ("", "Model", "Sampled", "Floor or reference")
         header = header if card.sampled is not None else (*header[:2], header[3])
         rows = [(label, *values, against[0]) for label, values, against in _lines(columns, [card])]
     else:
-        header, rows = ("", *cards), []
-        for label, values, against in _lines([card.hard for card in found], found):
+        header, rows = ("", *names), []
+        for label, values, against in _lines([card.hard for card in cards], cards):
             rows.append((label, *values))
             if any(against):
                 rows.append(("↳ floor or reference", *against))
-    steps = " or ".join(dict.fromkeys(str(len(card.reference)) for card in found))
-    against = reference or " or ".join(dict.fromkeys(map(reference_name, found)))
+    steps = " or ".join(dict.fromkeys(str(len(card.reference)) for card in cards))
+    against = reference or " or ".join(dict.fromkeys(map(reference_name, cards)))
     caption = f"Free runs of {steps} steps against the reference: {against}."
     files = (csv_download("invariants.csv", header, rows),)
     return Table(caption, header, tuple(rows), files)
