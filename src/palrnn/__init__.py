@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _ROOMS: dict[str, tuple[str, ...]] = {
     "data": (
+        "Dataset",
         "SeriesError",
         "Standardizer",
         "add_observation_noise",
