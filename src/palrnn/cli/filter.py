@@ -51,8 +51,9 @@ def filter_command(
     """
     from palrnn.engine.folders import check_folder, writable_folder
     from palrnn.engine.progress import listening
+    from palrnn.inference import FilterDiagnostics
     from palrnn.report.filter_figures import save_filter
-    from palrnn.report.sections.filtering import filter_table
+    from palrnn.report.sections.filter import filter_table
     from palrnn.runs import FilterSettings, Reconstruction
 
     voice = Voice(json, quiet)
@@ -65,4 +66,5 @@ def filter_command(
     with writable_folder(output, "filter", "filter") as folder:
         save_filter(found, folder, start=settings.start)
         write_settings(context, folder / "filter.toml", settings)
-    voice.result({"output": output, **found.to_dict()}, filter_table(found), f"wrote {output}/")
+    health = FilterDiagnostics.of(found, settings.paths)
+    voice.result({"output": output, **health.to_dict()}, filter_table(health), f"wrote {output}/")

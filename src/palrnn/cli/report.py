@@ -28,7 +28,7 @@ def report_command(
     ] = True,
     config: Annotated[
         Path | None,
-        typer.Option(help="Settings as TOML: [judge] [filter] [geometry] [tune]."),
+        typer.Option(help="Settings as TOML: [invariants] [filter] [geometry] [tuning]."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The seed of all analyses (0).")] = None,
     json: JsonFlag = False,
@@ -38,18 +38,22 @@ def report_command(
 
     The settings of the analyses are written beside the page, as OUTPUT.toml.
     """
-    from palrnn.cli.analyses import announced, write_page
+    from palrnn.cli.analyses import announced_view
+    from palrnn.report.document import check_report, numbers, write_report
     from palrnn.runs import Reconstruction, ReportSettings
 
     voice = Voice(json, quiet)
     voice.compiling()
     settings = ReportSettings() if config is None else ReportSettings.from_toml(config)
     settings = settings if seed is None else settings.with_seed(seed)
-    check_page(output)
+    check_report(output, inputs=[config] if config is not None else [])
     results = [
         Reconstruction.load(folder, reference=reference).with_noise(process_std, observation_std, gate_std)
         for folder in runs
     ]
     if len({result.name for result in results}) < len(results):
         results = [result.with_name(str(folder)) for result, folder in zip(results, runs, strict=True)]
-    views = [announced(result, settings, voice, tune=tune) for result in results]
+    views = [announced_view(result, settings, voice, tune=tune) for result in results]
+    write_report(views, output, title, settings)
+    size = f"{output.stat().st_size / 1e6:.1f} MB, {len(views)} run{'s' * (len(views) > 1)}"
+    voice.result({"report": output, "runs": [numbers(run) for run in views]}, f"wrote {output} ({size})")

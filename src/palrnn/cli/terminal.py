@@ -7,12 +7,13 @@ window. A stream that only takes ASCII gets the nearest signs, because a result 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import IO, Protocol
 
+from palrnn.engine.text import printable
+
 _SIGNS = {
-    "±": "+-", "−": "-", "–": "-", "×": "x", "∞": "inf", "…": "...", "↳": "->", "\N{NO-BREAK SPACE}": " ",
+    "±": "+-", "−": "-", "–": "-", "×": "x", "∞": "inf", "…": "...", "↳": "->",
     "λ": "lambda", "τ": "tau", "γ": "gamma", "β": "beta", "σ": "sigma", "α": "alpha", "“": '"', "”": '"',
 }  # fmt: skip
 _LOW, _HIGH = "₀₁₂₃₄₅₆₇₈₉", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"
@@ -30,13 +31,9 @@ class Tabular(Protocol):
 
 
 def clean(text: str) -> str:
-    """Return ``text`` with control and formatting characters, but for line ends and tabs, spelled out."""
-    return "".join(sign if sign in "\n\t" or not _controls(sign) else ascii(sign)[1:-1] for sign in text)
-
-
-def _controls(sign: str) -> bool:
-    # Cc: escape sequences start with one; Cf: marks that reverse or hide text
-    return unicodedata.category(sign) in ("Cc", "Cf")
+    """Return ``text`` line by line with everything that a terminal would obey spelled out."""
+    spaced = text.replace("\N{NO-BREAK SPACE}", " ").replace("\t", "    ")
+    return "\n".join(printable(line) for line in spaced.split("\n"))
 
 
 def legible(text: str, encoding: str | None) -> str:

@@ -19,7 +19,7 @@ from palrnn.engine.checks import Floats, as_int, as_shape
 from palrnn.engine.config import Config
 from palrnn.engine.progress import Progress, quiet
 from palrnn.geometry import GeometryComparison, compare_geometries
-from palrnn.inference import Evidence, Filtered, rbpf, windowed_evidence
+from palrnn.inference import Evidence, FilterDiagnostics, Filtered, rbpf, windowed_evidence
 from palrnn.invariants import Scorecard, scorecard
 from palrnn.invariants.free_run import free_run
 from palrnn.model import PALRNN, Forcing, Noise, Surrogate, checkpoint_bytes, drift_of
@@ -48,6 +48,8 @@ USUAL_NOISE = (0.1, 0.1, 0.7)
 #: The paper's forcing, for a model of which it is not known how it was trained.
 USUAL_FORCING = Forcing.identity(16)
 _FORECAST_STEPS = 1000
+#: Where the settings of an analysis are called otherwise.
+_SETTINGS = {"diagnostics": "filter"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +219,15 @@ class Reconstruction:
         x = chosen.segment(self.x)
         return rbpf(self.probabilistic, x, config=chosen.filter_config, progress=progress)
 
+    def diagnostics(self, settings: FilterSettings | None = None, **changes: Any) -> FilterDiagnostics:
+        """Return what `filter` says about itself: sample size, resampling, code entropy, distinct paths."""
+        chosen = _chosen(FilterSettings, settings, changes)
+
+        def work() -> FilterDiagnostics:
+            return FilterDiagnostics.of(self.filter(chosen), chosen.paths)
+
+        return self._once("diagnostics", chosen, work, FilterDiagnostics.from_dict)
+
     def geometry(
         self, settings: GeometrySettings | None = None, *, progress: Progress | None = quiet, **changes: Any
     ) -> GeometryComparison:
@@ -321,7 +332,7 @@ class Reconstruction:
                     continue
                 announce(name)
                 how: dict[str, Any] = {"progress": progress} if name == "tuning" else {}
-                asked = getattr(chosen, name, None)
+                asked = getattr(chosen, _SETTINGS.get(name, name), None)
                 results[name] = getattr(self, name)(*([] if asked is None else [asked]), **how)
         return view.view(self, results)
 

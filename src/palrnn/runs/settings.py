@@ -31,10 +31,11 @@ class InvariantSettings(Config):
 
 
 class FilterSettings(FilterConfig):
-    """The particle filter on ``steps`` rows after row ``start`` (None: all of them)."""
+    """The particle filter on ``steps`` rows after row ``start`` (None: all of them), ``paths`` drawn after it."""
 
     start: Whole = 0
     steps: Count | None = None
+    paths: Count = 64
 
     def segment(self, x: Floats) -> Floats:
         """Return the rows of ``x``: the first starts the filter and is not scored."""
