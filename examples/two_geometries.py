@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from palrnn.geometry import IndefiniteInformationWarning, curvature_gap, itf_fisher, observed_information
 from palrnn.model import PALRNN
-from palrnn.report.style import BLUE, VERMILION, save_figure, styled
+from palrnn.engine.style import BLUE, VERMILION, save_figure, styled
 
 model, _, test = trained()
 segment = test[:200]

@@ -16,7 +16,7 @@ from palrnn.report.invariants_figures import (
     spectra_figure,
     transitions_figure,
 )
-from palrnn.report.style import save_figure
+from palrnn.engine.style import save_figure
 
 
 def _tent(slope=1.7):

@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 import pytest
 from example_runs import example_run
 
-from palrnn.report import style
+from palrnn.engine import style
 from palrnn.report.document import headlines, report_page, write_report
 from palrnn.report.findings import Geometry, Run
 from palrnn.report.page import rendered

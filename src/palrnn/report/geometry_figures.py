@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from palrnn.engine.checks import Floats
 from palrnn.geometry import GeometryComparison, InvariantErrorBars, Mismatch, ObservedInformation
-from palrnn.report.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, styled
+from palrnn.engine.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, save_figure, styled
 
 _ITF, _OBSERVED = VERMILION, BLUE
+
+
+def save_geometry(
+    found: GeometryComparison, bars: Mapping[str, InvariantErrorBars], folder: Path
+) -> None:
+    """Write geometry.png, error_bars.png and matrices.safetensors into ``folder``, as far as there are any."""
+    save_figure(geometry_figure(found), folder / "geometry.png")
+    if bars:
+        save_figure(error_bars_figure(dict(bars)), folder / "error_bars.png")
+    if found.itf is not None:
+        found.save(folder / "matrices.safetensors")
 
 
 def geometry_figure(comparison: GeometryComparison) -> Figure:

@@ -24,7 +24,7 @@ from palrnn.invariants import (
     power_spectrum,
     spectrum_distances,
 )
-from palrnn.report.style import BLACK, BLUE, SEQUENTIAL, VERMILION, save_figure, styled
+from palrnn.engine.style import BLACK, BLUE, SEQUENTIAL, VERMILION, save_figure, styled
 
 _MOST_POINTS = 6000
 # consecutive states of a map are not neighbours: a line between them would show nothing

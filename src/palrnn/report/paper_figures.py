@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from palrnn.experiments.gap_claims import overlap_column
 from palrnn.experiments.tables import read_table
 from palrnn.report.shown_figures import attractor_figure, diagnostics_figure
-from palrnn.report.style import BLUE, GREEN, PALETTE, SEQUENTIAL, VERMILION, save_figure, styled
+from palrnn.engine.style import BLUE, GREEN, PALETTE, SEQUENTIAL, VERMILION, save_figure, styled
 
 _MARKERS = ("o", "s", "^", "D", "v")
 _CONFIGURATIONS = {"baseline": (BLUE, "o"), "calib": (GREEN, "s"), "full": (VERMILION, "^")}

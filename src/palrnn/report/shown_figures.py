@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from palrnn.report.style import BLACK, BLUE, PALETTE, VERMILION
+from palrnn.engine.style import BLACK, BLUE, PALETTE, VERMILION
 
 _ZOOM = 1000
 _NAMES = {"truth": ("true system", BLACK), "baseline": ("baseline", BLUE), "full": ("full SAEM", VERMILION)}

@@ -9,7 +9,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from palrnn.engine.checks import Floats
 from palrnn.forcing import History
-from palrnn.report.style import BLUE, GREEN, VERMILION, styled
+from palrnn.engine.style import BLUE, GREEN, VERMILION, styled
 
 _POINTS = 2000
 

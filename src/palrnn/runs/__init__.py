@@ -1,4 +1,4 @@
-"""The few verbs most people need: `reconstruct` a series, and ask the result.
+"""From a series to a surrogate, and what to ask it: `reconstruct`, `Reconstruction`, and the folder of a run.
 
 result = palrnn.reconstruct(x, dt=0.01)
 result.generate(10_000)
@@ -7,26 +7,25 @@ result.geometry()
 result.report("report.html")
 """
 
-from palrnn.runs.about import About
-from palrnn.runs.learning import reconstruct
+from palrnn.runs.findings import Findings
+from palrnn.runs.folder import RunFolder
+from palrnn.runs.forecast import Forecast
 from palrnn.runs.reconstruction import Reconstruction
-from palrnn.runs.settings import (
-    FilterSettings,
-    GeometrySettings,
-    JudgeSettings,
-    Noise,
-    ReportSettings,
-    TuneSettings,
-)
+from palrnn.runs.record import RunRecord, TuningSettings, TuningTask
+from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
+from palrnn.runs.training import reconstruct
 
 __all__ = [
-    "About",
     "FilterSettings",
+    "Findings",
+    "Forecast",
     "GeometrySettings",
-    "JudgeSettings",
-    "Noise",
+    "InvariantSettings",
     "Reconstruction",
     "ReportSettings",
-    "TuneSettings",
+    "RunFolder",
+    "RunRecord",
+    "TuningSettings",
+    "TuningTask",
     "reconstruct",
 ]

@@ -35,12 +35,15 @@ class Findings:
         self._folder = folder
         self._memory: dict[str, tuple[dict[str, Any], Any]] = {}
 
-    def get(self, name: str, key: dict[str, Any], restore: Callable[[dict[str, Any]], R]) -> R | None:
-        """Return what was found under exactly this ``key``, or None; ``restore`` makes it from plain values."""
+    def get(self, name: str, key: dict[str, Any], restore: Callable[[dict[str, Any]], R] | None) -> R | None:
+        """Return what was found under exactly this ``key``, or None.
+
+        ``restore`` makes it from the plain values in a file; without it only memory counts.
+        """
         if name in self._memory and self._memory[name][0] == key:
             found: R = self._memory[name][1]
             return found
-        if self._folder is None:
+        if self._folder is None or restore is None:
             return None
         try:
             kept = json.loads((self._folder.findings / f"{name}.json").read_text(encoding="utf-8"))

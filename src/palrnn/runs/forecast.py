@@ -8,9 +8,9 @@ import numpy as np
 
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats
-from palrnn.model import Forcing, Surrogate
+from palrnn.invariants.free_run import free_run
+from palrnn.model import BOUND, Forcing, Surrogate
 from palrnn.model.engine import step
-from palrnn.model.rollout import BOUND
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ def forecast(model: Surrogate, x: Floats, forcing: Forcing, standardizer: Standa
             z[:seen] = x[t] if strengths[t] == 1 else z[:seen] + strengths[t] * (x[t] - z[:seen])
         z = step(model, z) if (np.abs(z) <= BOUND).all() else np.full_like(z, np.nan)
         forced[t + 1] = np.where(np.abs(z[:seen]) <= BOUND, z[:seen], np.nan)
-    alone = model_rollout(model, x[0], len(x))
-    free[: len(alone)] = alone[:, :seen]
+    alone = free_run(model, x[0], len(x)).observed
+    free[: len(alone)] = alone
     parts = (standardizer.inverse(part) for part in (x, forced, free))
     return Forecast(*parts, forcing)

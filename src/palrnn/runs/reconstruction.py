@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -18,18 +20,25 @@ from palrnn.data.systems import System, make_system
 from palrnn.engine.checks import Floats, as_int, as_shape
 from palrnn.engine.config import Config
 from palrnn.engine.progress import Progress, quiet
-from palrnn.geometry import GeometryComparison, compare_geometries
+from palrnn.geometry import (
+    GeometryComparison,
+    InvariantErrorBars,
+    compare_geometries,
+    invariant_error_bars,
+    laplace,
+)
 from palrnn.inference import Evidence, FilterDiagnostics, Filtered, rbpf, windowed_evidence
 from palrnn.invariants import Scorecard, scorecard
 from palrnn.invariants.free_run import free_run
-from palrnn.model import PALRNN, Forcing, Noise, Surrogate, checkpoint_bytes, drift_of
+from palrnn.model import PALRNN, Forcing, Noise, Surrogate, as_forcing, checkpoint_bytes, drift_of
 from palrnn.report.document import write_report
+from palrnn.report.registry import needed
 from palrnn.report.view import Run
 from palrnn.runs import loading, tuning, view
 from palrnn.runs.findings import Findings, Result
 from palrnn.runs.folder import RunFolder
 from palrnn.runs.forecast import Forecast, forecast
-from palrnn.runs.record import RunRecord
+from palrnn.runs.record import RunRecord, TuningTask
 from palrnn.runs.settings import (
     FilterSettings,
     GeometrySettings,
@@ -209,7 +218,8 @@ class Reconstruction:
                 seed=chosen.seed,
             )
 
-        return self._once("invariants", chosen, work, Scorecard.from_dict)
+        # a second's work, and its trajectories are too long to keep
+        return self._once("invariants", chosen, work, restore=None)
 
     def filter(
         self, settings: FilterSettings | None = None, *, progress: Progress | None = quiet, **changes: Any
@@ -229,18 +239,55 @@ class Reconstruction:
         return self._once("diagnostics", chosen, work, FilterDiagnostics.from_dict)
 
     def geometry(
-        self, settings: GeometrySettings | None = None, *, progress: Progress | None = quiet, **changes: Any
+        self,
+        settings: GeometrySettings | None = None,
+        *,
+        forcing: Forcing | int | None = None,
+        matrices: bool = False,
+        progress: Progress | None = quiet,
+        **changes: Any,
     ) -> GeometryComparison:
-        """Return how the curvature of teacher forcing compares with that of the marginal likelihood."""
+        """Return how the curvature of teacher forcing compares with that of the marginal likelihood.
+
+        ``forcing`` is that of the training unless given. A comparison that was kept in the folder of the run
+        has all its numbers, but no matrices; ``matrices`` asks for one that has them.
+        """
         chosen = _chosen(GeometrySettings, settings, changes)
+        how = self.forcing if forcing is None else as_forcing(forcing)
 
         def work() -> GeometryComparison:
             x = chosen.segment(self.x)
-            return compare_geometries(
-                self.probabilistic, x, chosen.forcing or self.forcing, **chosen.budget, progress=progress
-            )
+            return compare_geometries(self.probabilistic, x, how, **chosen.budget, progress=progress)
 
-        return self._once("geometry", chosen, work, GeometryComparison.from_dict)
+        restore = None if matrices else GeometryComparison.from_dict
+        return self._once("geometry", chosen, work, restore, forcing=how.to_dict())
+
+    def error_bars(
+        self,
+        found: GeometryComparison,
+        *,
+        draws: int = 32,
+        prior_std: float = 0.01,
+        seed: int = 0,
+        progress: Progress | None = quiet,
+    ) -> dict[str, InvariantErrorBars]:
+        """Return the invariants of models drawn from the Laplace posterior of each of two geometries.
+
+        ``found`` must have been computed just now: a comparison that was kept has no matrices.
+        """
+        steps = min(10_000, max(1000, len(self.held)))
+        how: dict[str, Any] = {"standardizer": self.standardizer, "steps": steps, "dt": self.dt or 1.0}
+        return {
+            name: invariant_error_bars(
+                laplace(self.drift, information, prior_std=prior_std),
+                self.held,
+                draws=draws,
+                seed=seed,
+                progress=progress,
+                **how,
+            )
+            for name, information in found.informations().items()
+        }
 
     def evidence(self, length: int = 32, *, progress: Progress | None = None, **settings: Any) -> Evidence:
         """Return the log evidence of held-out windows; the settings are those of `windowed_evidence`."""
@@ -286,9 +333,17 @@ class Reconstruction:
         """
         plan = settings or TuningSettings()
         own = {name: changes.pop(name) for name in ("configurations", "betas") if name in changes}
-        plan = plan.changed(**own) if own else plan
         task, data = self._task(plan.task, series, changes)
-        return tuning.compared(self, plan.changed(task=task), data, run=run, threads=threads, progress=progress)
+        plan = plan.changed(task=task, **own)
+        how: dict[str, Any] = {"threads": threads, "progress": progress}
+        if run is not None:
+            return tuning.compared_in(RunFolder(run), self, plan, data, **how)
+        if self.folder is None or not self.folder.is_writable:
+            return tuning.compared(self, plan, data, **how)
+        with self.folder.writing("tuning"):
+            key = json.dumps([__version__, self._fingerprint(), task.model_dump(mode="json")], sort_keys=True)
+            place = self.folder.tuning_folder(hashlib.sha256(key.encode()).hexdigest()[:12])
+            return tuning.compared(self, plan, data, path=place, **how)
 
     def _task(self, task: TuningTask | None, series: Any, changes: dict[str, Any]) -> tuple[TuningTask, Dataset]:
         """Return what is to be tuned on what, and how, with all that was left open chosen."""
@@ -337,10 +392,16 @@ class Reconstruction:
         return view.view(self, results)
 
     def _once(
-        self, name: str, settings: Config, work: Callable[[], R], restore: Callable[[dict[str, Any]], R]
+        self,
+        name: str,
+        settings: Config,
+        work: Callable[[], R],
+        restore: Callable[[dict[str, Any]], R] | None,
+        **more: Any,
     ) -> R:
         """Return the finding kept under these settings, or do the ``work`` and keep it."""
         key = {"palrnn": __version__, "model": self._fingerprint(), "settings": settings.model_dump(mode="json")}
+        key |= more
         found = self.findings.get(name, key, restore)
         if found is None:
             found = work()

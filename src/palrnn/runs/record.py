@@ -3,6 +3,7 @@
     [data]       where the series came from and how it was prepared (`DataSettings`)
     [training]   how the model was trained (`TrainConfig`)
     [tuning]     how it was tuned (`SAEMConfig`), from which model and on what
+    [comparison] the configurations of tuning that were set side by side
     [run]        how much there was to train on
 """
 
@@ -46,6 +47,17 @@ class TuningTask(Config):
     saem: SAEMConfig = SAEMConfig()
 
 
+class TuningSettings(Config):
+    """The configurations of tuning to set beside the model as it is, and how each is tuned.
+
+    ``betas`` are weights of the forcing loss, each for one "anchored" configuration more.
+    """
+
+    configurations: tuple[Literal["baseline", "calib", "full"], ...] = ("baseline", "calib", "full")
+    betas: tuple[Positive, ...] = ()
+    task: TuningTask = TuningTask()
+
+
 class RunNotes(Config):
     """How much there was to train on."""
 
@@ -59,6 +71,7 @@ class RunRecord(Config):
     data: DataSettings | None = None
     training: TrainConfig | None = None
     tuning: TuningTask | None = None
+    comparison: TuningSettings | None = None
     run: RunNotes = RunNotes()
 
     @classmethod
@@ -95,7 +108,7 @@ class RunRecord(Config):
 
     def refuse_changes(self, asked: RunRecord, file: Path) -> None:
         """Refuse settings other than these, with which the run in ``file`` was started."""
-        for part in ("data", "training", "tuning"):
+        for part in ("data", "training", "tuning", "comparison"):
             before, now = (getattr(record, part) for record in (self, asked))
             for name in type(now).model_fields if before is not None and now is not None else ():
                 old, new = getattr(before, name), getattr(now, name)

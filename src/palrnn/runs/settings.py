@@ -9,7 +9,7 @@ from pydantic import Field
 from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, Count, Level, Positive, Seed, Whole
 from palrnn.inference import FilterConfig
-from palrnn.runs.record import TuningTask
+from palrnn.runs.record import TuningSettings
 
 
 class InvariantSettings(Config):
@@ -50,15 +50,29 @@ class FilterSettings(FilterConfig):
         return FilterConfig(**{name: getattr(self, name) for name in FilterConfig.model_fields})
 
 
-class TuningSettings(Config):
-    """The configurations of tuning to set beside the model as it is, and how each is tuned.
+class GeometrySettings(Config):
+    """The two information matrices on ``steps`` rows from ``start``, and the samples behind the observed one."""
 
-    ``betas`` are weights of the forcing loss, each for one "anchored" configuration more.
-    """
+    start: Whole = 0
+    steps: Annotated[Count, Field(ge=2)] = 200
+    particles: Count = 64
+    paths: Annotated[Count, Field(ge=2)] = 64
+    states_per_path: Count = 32
+    target: Literal["paper", "exact"] = "paper"
+    ridge: Positive = 1e-6
+    k: Count = 50
+    seed: Seed = 0
 
-    configurations: tuple[Literal["baseline", "calib", "full"], ...] = ("baseline", "calib", "full")
-    betas: tuple[Positive, ...] = ()
-    task: TuningTask = TuningTask()
+    def segment(self, x: Floats) -> Floats:
+        """Return the rows of ``x``."""
+        if self.start + self.steps > len(x):
+            raise ValueError(f"start {self.start} and steps {self.steps} do not fit a series of {len(x)} rows")
+        return x[self.start : self.start + self.steps]
+
+    @property
+    def budget(self) -> dict[str, Any]:
+        """The settings of `compare_geometries`."""
+        return self.model_dump(exclude={"start", "steps"})
 
 
 class ReportSettings(Config):

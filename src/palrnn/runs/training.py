@@ -109,11 +109,13 @@ def reconstruct(
         result.model,
         dataset.standardizer,
         dataset.reference,
+        system=dataset.true_system,
         forcing=result.forcing,
         dt=dataset.dt,
         record=record,
         losses=losses,
         name=dataset.name if folder is None or record.data.name else folder.path.resolve().name,
+        folder=folder,
         findings=Findings(folder),
     )
 

@@ -17,8 +17,17 @@ from palrnn.engine.seeds import kernel_seed
 from palrnn.invariants.free_run import free_run
 from palrnn.runs.findings import Findings
 from palrnn.runs.folder import HISTORY, RunFolder
-from palrnn.runs.record import RunRecord, TuningTask
-from palrnn.tuning import SAEMConfig, SAEMResult, check_saem, lorenz63_sequences, saem
+from palrnn.model import save_checkpoint
+from palrnn.runs.record import RunRecord, TuningSettings, TuningTask
+from palrnn.tuning import (
+    Comparison,
+    SAEMConfig,
+    SAEMResult,
+    check_saem,
+    compare,
+    lorenz63_sequences,
+    saem,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,22 +116,19 @@ def tuned(
     progress: Progress | None = None,
 ) -> Reconstruction:
     """Return what particle-SAEM makes of ``run``, kept in ``folder`` if there is one."""
-    how = {"seed": task.seed, **parts(data)}
-    record = run.record.changed(tuning=task)
+    how = {"config": task.saem, "seed": task.seed, **parts(data)}
+    record = run.record.changed(tuning=task, comparison=None)
     if folder is None:
-        result = saem(run.probabilistic, config=task.saem, threads=threads, progress=progress, **how)
+        result = saem(run.probabilistic, threads=threads, progress=progress, **how)
     else:
-        before = folder.read_record()
-        if before is not None:
-            before.refuse_changes(record, folder.config)
-        check_saem(run.probabilistic, config=task.saem, run=folder.path, **how)
-        with folder.writing("tune", inputs=[] if task.checkpoint is None else [task.checkpoint]):
-            check_saem(run.probabilistic, config=task.saem, run=folder.path, **how)
-            folder.write_record(record)
-            folder.write_reference(data.reference if run.reference is None else run.reference)
+        _refuse_changes(folder, record)
+        check_saem(run.probabilistic, run=folder.path, **how)
+        with folder.writing("tune", inputs=_inputs(run, data)):
+            check_saem(run.probabilistic, run=folder.path, **how)
+            _begin(folder, record, run, data)
             where: dict[str, Any] = {"threads": threads, "progress": progress, "run": folder.path}
-            result = saem(run.probabilistic, config=task.saem, **how, **where)
-            write_history(folder.path, run, result, data)
+            result = saem(run.probabilistic, **how, **where)
+            _write_history(folder.path, run, result, data)
     return replace(
         run,
         model=result.model,
@@ -135,7 +141,80 @@ def tuned(
     )
 
 
-def write_history(folder: Path, run: Reconstruction, result: SAEMResult, data: Dataset) -> None:
+def compared(
+    run: Reconstruction,
+    settings: TuningSettings,
+    data: Dataset,
+    *,
+    path: Path | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Return the configurations of tuning side by side; with a ``path``, each continues in a folder of its own."""
+    task = settings.task
+    configs = {name: task.saem.changed(configuration=name) for name in settings.configurations}
+    configs |= {
+        f"beta-{beta:g}": task.saem.changed(configuration="anchored", beta=beta)
+        for beta in sorted(settings.betas)
+    }
+    how = parts(data)
+    if how["reference"] is None:
+        raise ValueError("a comparison needs a held-out part without missing values, for the invariants")
+    how |= {"seed": task.seed, "threads": threads, "progress": progress, "run": path}
+    return compare(run.probabilistic, configs=configs, **how)
+
+
+def compared_in(
+    folder: RunFolder,
+    run: Reconstruction,
+    settings: TuningSettings,
+    data: Dataset,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Return the same, with a run folder of its own: tables, pictures, and the model that is chosen."""
+    from palrnn.engine.style import save_figure
+    from palrnn.report.tuning_figures import tradeoff_figure
+
+    record = run.record.changed(tuning=None, comparison=settings)
+    _refuse_changes(folder, record)
+    with folder.writing("tune", inputs=_inputs(run, data)):
+        _begin(folder, record, run, data)
+        found = compared(run, settings, data, path=folder.path, threads=threads, progress=progress)
+        found.to_csv(folder.path / "comparison.csv")
+        save_figure(tradeoff_figure(found), folder.path / "tradeoff.png")
+        for name, result in found.results.items():
+            _write_history(folder.path / name, run, result, data)
+        if found.chosen is not None:
+            chosen = found.results[found.chosen]
+            how = {"standardizer": data.standardizer, "dt": chosen.config.dt, "forcing": run.forcing}
+            save_checkpoint(folder.checkpoint, chosen.model, **how)
+    return found
+
+
+def _refuse_changes(folder: RunFolder, record: RunRecord) -> None:
+    before = folder.read_record()
+    if before is not None:
+        before.refuse_changes(record, folder.config)
+    elif folder.checkpoint.exists():
+        raise ValueError(f"{folder.path}: holds a model, but not how it was made; choose another folder")
+
+
+def _begin(folder: RunFolder, record: RunRecord, run: Reconstruction, data: Dataset) -> None:
+    """Write what a tuning starts with, unless it has been started."""
+    if not folder.config.exists():
+        folder.write_record(record)
+        folder.write_reference(data.reference if run.reference is None else run.reference)
+
+
+def _inputs(run: Reconstruction, data: Dataset) -> list[Path]:
+    series = Path(str(data.settings.get("series", "")))
+    held = [] if run.folder is None else [run.folder.checkpoint]
+    return [*held, *([series] if series.is_file() else [])]
+
+
+def _write_history(folder: Path, run: Reconstruction, result: SAEMResult, data: Dataset) -> None:
     """Write history.csv and before_after.png of one tuning."""
     from palrnn.engine.style import save_figure
 
