@@ -69,7 +69,12 @@ def test_a_table_in_a_file_has_aligned_columns_and_all_its_cells():
 
 @pytest.mark.parametrize(
     ("settings", "framed"),
-    [({}, True), ({"TERM": "dumb"}, False), ({"PYTHONIOENCODING": "ascii"}, False), ({"NO_COLOR": "1"}, True)],
+    [
+        ({}, True),
+        ({"TERM": "dumb"}, False),
+        ({"PYTHONIOENCODING": "ascii"}, False),
+        ({"NO_COLOR": "1"}, True),
+    ],
 )
 def test_a_terminal_gets_a_drawn_table_where_it_can_show_one(settings, framed):
     code = (

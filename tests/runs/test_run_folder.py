@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import call, run
-from tiny_reconstruction import SIZES, TINY, tiny_reconstruction
+from tiny_reconstruction import TINY, tiny_reconstruction
 
 import palrnn
 from palrnn.data import lorenz63
@@ -280,5 +280,5 @@ def test_python_and_shell_write_the_same_folder(series, tmp_path):
     assert {name: shell[name] for name in same} == {name: python[name] for name in same}
     models = [Reconstruction.load(tmp_path / name).drift.theta for name in ("shell", "python")]
     np.testing.assert_array_equal(*models)
-    alone = palrnn.reconstruct(x, **sizes, **({} if SIZES else {}))
+    alone = palrnn.reconstruct(x, **sizes)
     np.testing.assert_array_equal(alone.drift.theta, models[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palrnn.cli.app import Voice
@@ -19,7 +18,9 @@ _WORDS = {
 }
 
 
-def announced_view(result: Reconstruction, settings: ReportSettings, voice: Voice, *, tune: bool = True) -> Run:
+def announced_view(
+    result: Reconstruction, settings: ReportSettings, voice: Voice, *, tune: bool = True
+) -> Run:
     """Return all that the report shows of ``result``; what its folder holds already takes no time."""
 
     def announce(name: str) -> None:

@@ -22,8 +22,12 @@ def evaluate_command(
         str | None, typer.Option(help="Or a simulated system: lorenz63, rossler, lorenz96.")
     ] = None,
     dt: Annotated[float | None, typer.Option(help="Time per step (the run's, or 1).")] = None,
-    steps: Annotated[int | None, typer.Option(help="Length of the free run and of the reference (9000).")] = None,
-    discard: Annotated[int | None, typer.Option(help="Steps left out at the start of the free run (1000).")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Length of the free run and of the reference (9000).")
+    ] = None,
+    discard: Annotated[
+        int | None, typer.Option(help="Steps left out at the start of the free run (1000).")
+    ] = None,
     process_std: Annotated[
         float | None, typer.Option(help="Process noise of the simulated system (that of the data).")
     ] = None,

@@ -28,13 +28,19 @@ def filter_command(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The folder to write to; made if missing.")
     ] = Path("filter"),
-    start: Annotated[int | None, _option("The first row; it starts the filter and is not scored (0).", _SEGMENT)] = None,
+    start: Annotated[
+        int | None, _option("The first row; it starts the filter and is not scored (0).", _SEGMENT)
+    ] = None,
     steps: Annotated[int | None, _option("Rows after the first (all).", _SEGMENT)] = None,
     process_std: Annotated[float | None, _option("Process noise (the model's, or 0.1).", _NOISE)] = None,
-    observation_std: Annotated[float | None, _option("Observation noise (the model's, or 0.1).", _NOISE)] = None,
+    observation_std: Annotated[
+        float | None, _option("Observation noise (the model's, or 0.1).", _NOISE)
+    ] = None,
     gate_std: Annotated[float | None, _option("Gate noise (the model's, or 0.7).", _NOISE)] = None,
     particles: Annotated[int | None, _option("Particles (256).", _FILTER)] = None,
-    target: Annotated[str | None, _option("What the filter targets: paper or exact (paper).", _FILTER)] = None,
+    target: Annotated[
+        str | None, _option("What the filter targets: paper or exact (paper).", _FILTER)
+    ] = None,
     resampling: Annotated[str | None, _option("The scheme of resampling (multinomial).", _FILTER)] = None,
     ess_threshold: Annotated[
         float | None, _option("Resample when ESS / particles is below (0.5).", _FILTER)

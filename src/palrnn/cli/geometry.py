@@ -33,13 +33,19 @@ def geometry_command(
     tau: Annotated[int | None, _option("Steps between forcings (as trained, or 16).", _SEGMENT)] = None,
     alpha: Annotated[float | None, _option("Forcing strength (as trained, or 1).", _SEGMENT)] = None,
     process_std: Annotated[float | None, _option("Process noise (the model's, or 0.1).", _NOISE)] = None,
-    observation_std: Annotated[float | None, _option("Observation noise (the model's, or 0.1).", _NOISE)] = None,
+    observation_std: Annotated[
+        float | None, _option("Observation noise (the model's, or 0.1).", _NOISE)
+    ] = None,
     gate_std: Annotated[float | None, _option("Gate noise (the model's, or 0.7).", _NOISE)] = None,
     particles: Annotated[int | None, _option("Particles of the filter (64).", _BUDGET)] = None,
     paths: Annotated[int | None, _option("Gate paths drawn from it (64).", _BUDGET)] = None,
-    target: Annotated[str | None, _option("What the filter targets: paper or exact (paper).", _BUDGET)] = None,
+    target: Annotated[
+        str | None, _option("What the filter targets: paper or exact (paper).", _BUDGET)
+    ] = None,
     draws: Annotated[int, _option("Models drawn from each Laplace posterior; 0 for none (32).", _USE)] = 32,
-    prior_std: Annotated[float, _option("Deviation of the Gaussian prior around the model (0.01).", _USE)] = 0.01,
+    prior_std: Annotated[
+        float, _option("Deviation of the Gaussian prior around the model (0.01).", _USE)
+    ] = 0.01,
     seed: Annotated[int | None, typer.Option(help="The seed of everything random (0).")] = None,
     config: ConfigFile = None,
     json: JsonFlag = False,

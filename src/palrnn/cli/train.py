@@ -45,7 +45,9 @@ def train_command(
     columns: Annotated[
         list[str] | None, _number("A column of a table to use; once per column (all but time).", _DATA)
     ] = None,
-    time: Annotated[str | None, _number("The column that tells the time (one that looks like it).", _DATA)] = None,
+    time: Annotated[
+        str | None, _number("The column that tells the time (one that looks like it).", _DATA)
+    ] = None,
     trial: Annotated[str | None, _number("The column that tells trials apart (trial).", _DATA)] = None,
     lags: Annotated[
         int | None, _number("Delay embedding: the present and so many - 1 past values (1: off).", _DATA)
@@ -55,7 +57,9 @@ def train_command(
     gated: Annotated[int | None, _number("Gated units P (10).", _TRAINING)] = None,
     tau: Annotated[int | None, _number("Steps between forcings (chosen from the data).", _TRAINING)] = None,
     alpha: Annotated[float | None, _number("Forcing strength, 0 to 1 (1).", _TRAINING)] = None,
-    final_alpha: Annotated[float | None, _number("Its value at the end of training (as alpha).", _TRAINING)] = None,
+    final_alpha: Annotated[
+        float | None, _number("Its value at the end of training (as alpha).", _TRAINING)
+    ] = None,
     family: Annotated[str | None, _number("The family of the surrogate (alrnn).", _TRAINING)] = None,
     updates: Annotated[int | None, _number("Updates (100000).", _TRAINING)] = None,
     batch_size: Annotated[int | None, _number("Sequences per update (16).", _TRAINING)] = None,

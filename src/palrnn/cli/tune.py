@@ -109,5 +109,8 @@ def tune_command(
         how |= {"beta": beta[0]} if beta else {}
         tuned = result.tune(configuration or task.saem.configuration, task, **how)
         found = Comparison.of(tuned.saem)
-    ending = f"wrote {output}/" if configuration != "compare" else found.verdict
+    ending = f"wrote {output}/"
+    if configuration == "compare":
+        choice = "no anchored model kept the dynamics: try a greater --beta"
+        ending += f"; {choice if found.chosen is None else f'chosen: {found.chosen}'}"
     voice.result({"output": output, **found.to_dict()}, evidence_table(found), ending)

@@ -18,7 +18,6 @@ from palrnn.report.page import MARK, write_page
 from palrnn.report.registry import headlines, sections
 from palrnn.report.view import Run
 
-
 _MARK = b"# settings of a palrnn report"
 
 

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from palrnn.engine.checks import Floats
+from palrnn.engine.style import BLACK, BLUE, ORANGE, SEQUENTIAL, SKY, VERMILION, save_figure, styled
 from palrnn.engine.tables import write_table
 from palrnn.inference import Filtered
-from palrnn.engine.style import BLACK, BLUE, ORANGE, SEQUENTIAL, SKY, VERMILION, save_figure, styled
 
 
 def save_filter(filtered: Filtered, folder: Path, *, start: int = 0) -> None:

@@ -10,15 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from palrnn.engine.checks import Floats
-from palrnn.geometry import GeometryComparison, InvariantErrorBars, Mismatch, ObservedInformation
 from palrnn.engine.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, save_figure, styled
+from palrnn.geometry import GeometryComparison, InvariantErrorBars, Mismatch, ObservedInformation
 
 _ITF, _OBSERVED = VERMILION, BLUE
 
 
-def save_geometry(
-    found: GeometryComparison, bars: Mapping[str, InvariantErrorBars], folder: Path
-) -> None:
+def save_geometry(found: GeometryComparison, bars: Mapping[str, InvariantErrorBars], folder: Path) -> None:
     """Write geometry.png, error_bars.png and matrices.safetensors into ``folder``, as far as there are any."""
     save_figure(geometry_figure(found), folder / "geometry.png")
     if bars:

@@ -165,7 +165,9 @@ class RunFolder:
         there = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
         if there is not None and there.arrays:
             if "saem" in there.training or not _is_same_model(there, mine):
-                raise ValueError(f"{self.path}: another model was trained or tuned there; choose another folder")
+                raise ValueError(
+                    f"{self.path}: another model was trained or tuned there; choose another folder"
+                )
             training, arrays, forcing = there.training, there.arrays, there.forcing or forcing
         how = {"standardizer": standardizer, "dt": dt, "forcing": forcing, "arrays": arrays}
         with self.writing("model"):
@@ -207,7 +209,9 @@ def _is_same_model(one: Checkpoint, other: Checkpoint) -> bool:
     pairs += [(arrays[0][name], arrays[1][name]) for name in arrays[0]]
     if one.standardizer is None or other.standardizer is None:
         return False
-    pairs += [(getattr(one.standardizer, name), getattr(other.standardizer, name)) for name in ("mean", "std")]
+    pairs += [
+        (getattr(one.standardizer, name), getattr(other.standardizer, name)) for name in ("mean", "std")
+    ]
     return all(np.array_equal(a, b) for a, b in pairs)
 
 

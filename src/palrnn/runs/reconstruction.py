@@ -180,9 +180,13 @@ class Reconstruction:
         A model that diverges gives fewer steps, with a `RuntimeWarning`.
         """
         start = self.held[0] if x1 is None else as_shape(x1, "x1", (self.drift.observed_dim,))
-        run = free_run(self.drift, self.standardizer.transform(start), as_int(steps, "steps", least=1), discard)
+        run = free_run(
+            self.drift, self.standardizer.transform(start), as_int(steps, "steps", least=1), discard
+        )
         if run.diverged:
-            warnings.warn(f"the free run diverged after {run.diverged_at} steps", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"the free run diverged after {run.diverged_at} steps", RuntimeWarning, stacklevel=2
+            )
         return self.standardizer.inverse(run.observed)
 
     def forecast(self, steps: int = _FORECAST_STEPS) -> Forecast:
@@ -345,7 +349,9 @@ class Reconstruction:
             place = self.folder.tuning_folder(hashlib.sha256(key.encode()).hexdigest()[:12])
             return tuning.compared(self, plan, data, path=place, **how)
 
-    def _task(self, task: TuningTask | None, series: Any, changes: dict[str, Any]) -> tuple[TuningTask, Dataset]:
+    def _task(
+        self, task: TuningTask | None, series: Any, changes: dict[str, Any]
+    ) -> tuple[TuningTask, Dataset]:
         """Return what is to be tuned on what, and how, with all that was left open chosen."""
         task = task or TuningTask()
         saem = {name: value for name, value in changes.items() if name not in TuningTask.model_fields}
@@ -400,7 +406,11 @@ class Reconstruction:
         **more: Any,
     ) -> R:
         """Return the finding kept under these settings, or do the ``work`` and keep it."""
-        key = {"palrnn": __version__, "model": self._fingerprint(), "settings": settings.model_dump(mode="json")}
+        key = {
+            "palrnn": __version__,
+            "model": self._fingerprint(),
+            "settings": settings.model_dump(mode="json"),
+        }
         key |= more
         found = self.findings.get(name, key, restore)
         if found is None:
@@ -414,7 +424,9 @@ class Reconstruction:
         digest = hashlib.sha256(checkpoint_bytes(self.model, **how))
         digest.update(repr((self.system, self.record.process_std, self.record.lyapunov)).encode())
         if self.reference is not None:
-            digest.update(repr(self.reference.shape).encode() + np.ascontiguousarray(self.reference).tobytes())
+            digest.update(
+                repr(self.reference.shape).encode() + np.ascontiguousarray(self.reference).tobytes()
+            )
         return digest.hexdigest()[:20]
 
     def __repr__(self) -> str:

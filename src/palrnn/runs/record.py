@@ -1,10 +1,10 @@
 """What a run remembers of how it was made: the tables of its config.toml.
 
-    [data]       where the series came from and how it was prepared (`DataSettings`)
-    [training]   how the model was trained (`TrainConfig`)
-    [tuning]     how it was tuned (`SAEMConfig`), from which model and on what
-    [comparison] the configurations of tuning that were set side by side
-    [run]        how much there was to train on
+[data]       where the series came from and how it was prepared (`DataSettings`)
+[training]   how the model was trained (`TrainConfig`)
+[tuning]     how it was tuned (`SAEMConfig`), from which model and on what
+[comparison] the configurations of tuning that were set side by side
+[run]        how much there was to train on
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import tomli_w
 from pydantic import Field
 
-from palrnn.data import DataSettings, Dataset
+from palrnn.data import Dataset, DataSettings
 from palrnn.data.systems import System, known_systems, make_system
 from palrnn.engine.config import Config, Count, Level, Positive, Seed, read_toml
 from palrnn.forcing import TrainConfig
@@ -146,7 +146,9 @@ class RunRecord(Config):
         if self.data is None or self.data.lags > 1:
             return None
         name = self.data.system or self.data.series
-        return make_system(name, dim=count, **(self.data.parameters or {})) if name in known_systems() else None
+        return (
+            make_system(name, dim=count, **(self.data.parameters or {})) if name in known_systems() else None
+        )
 
 
 def _of_today(tables: dict[str, Any]) -> dict[str, Any]:

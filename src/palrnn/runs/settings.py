@@ -66,7 +66,9 @@ class GeometrySettings(Config):
     def segment(self, x: Floats) -> Floats:
         """Return the rows of ``x``."""
         if self.start + self.steps > len(x):
-            raise ValueError(f"start {self.start} and steps {self.steps} do not fit a series of {len(x)} rows")
+            raise ValueError(
+                f"start {self.start} and steps {self.steps} do not fit a series of {len(x)} rows"
+            )
         return x[self.start : self.start + self.steps]
 
     @property
@@ -85,6 +87,8 @@ class ReportSettings(Config):
 
     def with_seed(self, seed: int) -> ReportSettings:
         """Return the same settings with one seed for all analyses."""
-        parts = {name: getattr(self, name).changed(seed=seed) for name in ("invariants", "filter", "geometry")}
+        parts = {
+            name: getattr(self, name).changed(seed=seed) for name in ("invariants", "filter", "geometry")
+        }
         task = self.tuning.task.changed(seed=seed)
         return self.changed(tuning=self.tuning.changed(task=task), **parts)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from palrnn.data import DataSettings, Dataset
+from palrnn.data import Dataset, DataSettings
 from palrnn.data.source import series_name
 from palrnn.engine.checks import as_instance
 from palrnn.engine.progress import Progress

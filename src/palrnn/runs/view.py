@@ -47,7 +47,9 @@ def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:
         "training steps": notes.training_steps,
         "held-out steps": len(run.held),
         "trials": notes.trials if notes.trials > 1 else None,
-        "delay embedding": f"{lags} lags of {data.delay or 1} steps" if data is not None and lags > 1 else None,
+        "delay embedding": f"{lags} lags of {data.delay or 1} steps"
+        if data is not None and lags > 1
+        else None,
     }
     sizes = {
         "family": type(drift).__name__,

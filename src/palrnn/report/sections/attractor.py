@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
 from palrnn.report.blocks import Block, Choice, Figure, View, csv_download, number, typed_array
-from palrnn.report.view import Run
 from palrnn.report.drawing import COLOURS, axis, bits, colour, per_run, percent
 from palrnn.report.registry import section
+from palrnn.report.view import Run
 
 _POINTS = 5000
 _SHOWN_CODES = 6

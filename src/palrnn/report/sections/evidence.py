@@ -82,7 +82,11 @@ def evidence_table(found: Comparison, known: float | None = None) -> Table:
 
 def _row(name: str, row: dict[str, float]) -> tuple[str, ...]:
     figures = ("process_std", "observation_std", "dstsp", "lyapunov", "sampled_dstsp")
-    return name, _with_error(row["heldout_evidence"], row["heldout_stderr"]), *(number(row[f]) for f in figures)
+    return (
+        name,
+        _with_error(row["heldout_evidence"], row["heldout_stderr"]),
+        *(number(row[f]) for f in figures),
+    )
 
 
 def by_stage(found: Comparison, key: str, known: float | None) -> Figure:

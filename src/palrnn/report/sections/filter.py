@@ -44,7 +44,11 @@ def filter_table(found: FilterDiagnostics) -> Table:
         ("Effective sample size", f"{found.ess.mean():.1f}", f"mean, of {config.particles} particles"),
         ("Resampled", f"{int(found.resampled.sum())} times", f"in {found.steps} steps, {config.resampling}"),
         ("Code entropy, bits", f"{found.code_entropy.mean():.3f}", f"mean; at most {bound} can be seen"),
-        ("Distinct gate paths", f"{found.distinct[0]} to {found.distinct[-1]}", f"first to last, of {found.paths}"),
+        (
+            "Distinct gate paths",
+            f"{found.distinct[0]} to {found.distinct[-1]}",
+            f"first to last, of {found.paths}",
+        ),
     )
     return Table("", ("", "Filter", "How to read it"), rows)
 

@@ -66,7 +66,9 @@ def missing(run: Run) -> Card | None:
     share = ""
     if switching is not None and lost > 0:
         share = f" {percent(switching / lost)} of that is switching ambiguity, the rest the unseen state."
-    words = "What the data would tell about the parameters if states and gates were seen, and does not tell as"
+    words = (
+        "What the data would tell about the parameters if states and gates were seen, and does not tell as"
+    )
     return Card("Missing information", percent(measures["mir"]), f"{words} it is.{share}")
 
 
@@ -88,13 +90,17 @@ def geometry_table(found: Sequence[GeometryComparison], names: Sequence[str] = (
             lambda m: _with_error(m["gap"], m["gap_stderr"]),
             "> 0: forcing is sharper in total",
         ),
-        row("Trace, forcing", lambda m: number(m["trace_itf"]), f"per step, {first['parameters']} parameters"),
+        row(
+            "Trace, forcing", lambda m: number(m["trace_itf"]), f"per step, {first['parameters']} parameters"
+        ),
         row("Trace, marginal likelihood", trace("trace_observed"), "per step: complete minus missing"),
         row("Trace, complete data", trace("trace_complete"), "if states and gates were seen"),
         row("Trace, missing", trace("trace_missing"), ""),
         row("  by the unseen state", trace("trace_missing_state"), "given the gates"),
         row("  by the unseen gates", trace("trace_missing_switching"), "switching ambiguity"),
-        row("Missing-information ratio", lambda m: percent(m["mir"]), "share of the complete-data information"),
+        row(
+            "Missing-information ratio", lambda m: percent(m["mir"]), "share of the complete-data information"
+        ),
         row(
             "Log-determinant gap, decades",
             lambda m: number(m.get("logdet_gap")),
@@ -122,7 +128,9 @@ def error_bars_table(bars: Mapping[str, InvariantErrorBars], prior_std: float) -
     """Return 90 % intervals of invariants under the posterior of each geometry."""
     rows = []
     for name, bar in bars.items():
-        intervals = [" to ".join(number(end) for end in bar.interval(which)) for which in ("lyapunov", "dstsp")]
+        intervals = [
+            " to ".join(number(end) for end in bar.interval(which)) for which in ("lyapunov", "dstsp")
+        ]
         rows.append((name, *intervals, f"{bar.diverged} of {len(bar.dstsp)}"))
     header = ("Models drawn under", "λ₁", "D_stsp", "Diverged")
     return Table(f"90 % intervals, prior deviation {prior_std:g}", header, tuple(rows))

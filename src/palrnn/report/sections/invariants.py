@@ -31,7 +31,9 @@ def invariants(runs: Sequence[Run]) -> list[Block]:
     blocks: list[Block] = [invariants_table(cards, names)]
     for name, card in zip(names, cards, strict=True):
         if card.hard.diverged_at is not None:
-            blocks.append(Note(f"{name}: the free-running model diverged after {card.hard.diverged_at} steps."))
+            blocks.append(
+                Note(f"{name}: the free-running model diverged after {card.hard.diverged_at} steps.")
+            )
     spectra = [run for run, card in zip(runs, cards, strict=True) if card.hard.lyapunov is not None]
     return blocks + ([spectrum(spectra)] if spectra else [])
 
@@ -106,9 +108,11 @@ def _lines(
     runs: Sequence[Quantities], cards: Sequence[Scorecard]
 ) -> Iterator[tuple[str, list[str], list[str]]]:
     """Yield label, scores (one per run) and what they stand against (one per card)."""
-    yield "State-space divergence D_stsp", [_dstsp(run) for run in runs], [
-        _floor(card.dstsp_floor) for card in cards
-    ]
+    yield (
+        "State-space divergence D_stsp",
+        [_dstsp(run) for run in runs],
+        [_floor(card.dstsp_floor) for card in cards],
+    )
     outside = ["–" if run.dstsp is None else percent(run.dstsp.outside) for run in runs]
     none = [""] * len(cards)
     yield "Generated points outside the reference's box", outside, none
@@ -126,7 +130,9 @@ def _lines(
     blank = [""] * (len(runs) - len(cards))
     ahead = max(len(card.prediction.mse) for card in cards)
     for steps in dict.fromkeys((1, ahead)):
-        errors = [number(float(card.prediction.mse[min(steps, len(card.prediction.mse)) - 1])) for card in cards]
+        errors = [
+            number(float(card.prediction.mse[min(steps, len(card.prediction.mse)) - 1])) for card in cards
+        ]
         words = f"Squared error {steps} step{'s' * (steps > 1)} ahead, standardised"
         yield words, errors + blank, none
     yield "Useful forecast", [_horizon(card) for card in cards] + blank, none
@@ -159,7 +165,9 @@ def spectrum(runs: Sequence[Run]) -> Figure:
         traces.append(_points(order, values, name, marks) | {"error_y": bars})
         rows += [(run.name, *row) for row in zip(order, values, errors, strict=True)]
         positive = int((found.exponents > 0).sum())
-        words.append(f"{name}: λ₁ is {_exponent(card.hard, 0)}, positive exponents: {positive} of {len(order)}")
+        words.append(
+            f"{name}: λ₁ is {_exponent(card.hard, 0)}, positive exponents: {positive} of {len(order)}"
+        )
     known = next((true for run in runs if (true := _true_exponents(run["invariants"]))), [])
     if known:
         ring = {"color": "@ink", "size": 13, "symbol": "circle-open", "line": {"width": 1.5}}

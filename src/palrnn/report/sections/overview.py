@@ -22,7 +22,9 @@ def glance(runs: Sequence[Run]) -> list[Block]:
 @section("done", "What was done", order=10)
 def done(runs: Sequence[Run]) -> list[Block]:
     """Return data, model, settings and versions, a table for each."""
-    tables = tuple(table(group, runs) for group in dict.fromkeys(group for run in runs for group in run.facts))
+    tables = tuple(
+        table(group, runs) for group in dict.fromkeys(group for run in runs for group in run.facts)
+    )
     return [Grid(tables)] if tables and len(runs) < 3 else list(tables)
 
 

@@ -44,7 +44,9 @@ class Graph:
         chances /= np.where(staying < 1, 1 - staying, 1.0)[:, None]
         moves = [(int(i), int(j), float(chances[i, j])) for i, j in np.argwhere(chances >= _RAREST)]
         places = np.array([card.hard.generated[found.symbols == i].mean(axis=0) for i in range(listed)])
-        return cls([bits(code) for code in found.codes[:listed]], found.occupancy[:listed].tolist(), places, moves)
+        return cls(
+            [bits(code) for code in found.codes[:listed]], found.occupancy[:listed].tolist(), places, moves
+        )
 
 
 @section(

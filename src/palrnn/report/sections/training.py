@@ -30,7 +30,9 @@ def training(runs: Sequence[Run]) -> list[Block]:
         smooth = running_median(loss)
         keep = thinned(len(loss), 1500)
         if len(having) == 1:
-            traces.append(line(typed_array(updates[keep]), typed_array(loss[keep]), "each record", "@faint", width=1))
+            traces.append(
+                line(typed_array(updates[keep]), typed_array(loss[keep]), "each record", "@faint", width=1)
+            )
         traces.append(
             line(
                 typed_array(updates[keep]),
