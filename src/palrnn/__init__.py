@@ -70,6 +70,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "inference": (
         "Evidence",
+        "FilterConfig",
         "FilterDiedError",
         "Filtered",
         "PathPosterior",

@@ -215,7 +215,7 @@ def test_parquet_numbers_of_every_kind_are_read(tmp_path):
         ([None, "1.5"], "column y, row 2: '1.5' is not a number"),
         ([3.0, 3.0], "column y is constant"),
         ([datetime.date(2020, 1, 1)] * 2, "column y, row 1: '2020-01-01' is not a number"),
-        ([[1.0], [2.0]], "column y, row 1: '[1.]' is not a number"),
+        ([[1.0], [2.0]], "column y, row 1: '[1.0]' is not a number"),
     ],
 )
 def test_a_bad_parquet_is_told_where_it_is_bad(tmp_path, column, message):

@@ -14,6 +14,7 @@ from palrnn.data.readers import read_table, reader_of
 from palrnn.data.series import check_values
 from palrnn.data.settings import IN_MEMORY, DataSettings
 from palrnn.data.split import train_test_split
+from palrnn.data.standardize import mean_and_deviation
 from palrnn.data.systems import System, known_systems, make_system
 from palrnn.data.table import Labels, SeriesError, Table, Wanted, counters
 from palrnn.engine.checks import Floats, as_trials
@@ -74,7 +75,7 @@ def simulated(settings: DataSettings) -> Source:
         part, rest = train_test_split(clean, settings.test_fraction)
         noise_seed = kernel_seed(seed, "observation noise")
         seen = np.concatenate(
-            [add_observation_noise(part, noise, scale=part.std(axis=0), seed=noise_seed), rest]
+            [add_observation_noise(part, noise, scale=mean_and_deviation(part)[1], seed=noise_seed), rest]
         )
     columns = tuple(f"x{i + 1}" for i in range(flow.dim))
     told = f"the usual step of {flow.name}" if dt == flow.customary_dt else "given"

@@ -84,7 +84,7 @@ def _rows(where: str, stream: IO[str]) -> Iterator[Row]:
         return
     parser = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     for cells in parser:
-        if any(cell.strip() for cell in cells):
+        if cells and (cells[0] or any(cell.strip() for cell in cells)):
             yield blanks + parser.line_num, cells
 
 
@@ -100,6 +100,7 @@ def _table(where: str, rows: Iterator[Row], names: list[str], headers: list[str]
     values, lines, numbers = array("d"), array("q"), array("q")
     times = None if choice.time is None else array("d")
     ranks: dict[str, int] = {}
+    first = ""
     while chunk := list(islice(rows, max(1, _CELLS // width))):
         for line, cells in chunk:
             if len(cells) != width:
@@ -107,10 +108,12 @@ def _table(where: str, rows: Iterator[Row], names: list[str], headers: list[str]
         lines.extend(line for line, _ in chunk)
         refuse_size(where, (len(lines), seen))
         if choice.trial is not None:
-            words = (printable(cells[choice.trial].strip()) for _, cells in chunk)
-            numbers.extend(ranks.setdefault(word, len(ranks)) for word in words)
+            marks = (printable(cells[choice.trial].strip()) for _, cells in chunk)
+            numbers.extend(ranks.setdefault(mark, len(ranks)) for mark in marks)
         if times is not None:
-            told = _times([cells[choice.time or 0] for _, cells in chunk])
+            words = [cells[choice.time or 0] for _, cells in chunk]
+            first = words[0] if not times else first
+            told = _times(words, first)
             if told is None:
                 times = None
             else:
@@ -155,16 +158,17 @@ def _number(where: str, cell: str, name: str, line: int) -> float:
     raise SeriesError(f"{where}: column {name}, line {line}: {shown} is not a number{hint}")
 
 
-def _times(cells: list[str]) -> array[float] | None:
-    """Return what the cells of a time column say, dates in seconds; None if some are neither."""
+def _times(cells: list[str], first: str) -> array[float] | None:
+    """Return what the cells of a time column say, dates in seconds since ``first``; None if not times."""
     try:
-        if is_date(cells[0]):
-            return array("d", (_seconds(cell) for cell in cells))
+        if is_date(first):
+            start = _moment(first)
+            return array("d", ((_moment(cell) - start).total_seconds() for cell in cells))
         return array("d", map(float, cells))
     except ValueError:
         return None
 
 
-def _seconds(cell: str) -> float:
+def _moment(cell: str) -> datetime:
     moment = datetime.fromisoformat(cell.strip().replace(",", "."))
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,7 +1,6 @@
-"""Resampling schemes, all with the signature ``scheme(weights (K,), uniforms (n,), ancestors (n,))``.
+"""The compiled resampling schemes, all with the signature of `palrnn.inference.resampling`.
 
-Each fills ``ancestors`` so that index k appears n * weights_k times in expectation, which is what keeps the
-evidence estimate unbiased. They differ in the noise that they add; Douc and Cappe (2005) compare them.
+``weights (K,)`` need not be normalised; ``uniforms (n,)`` are used up; ``ancestors (n,)`` are filled.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ import numpy as np
 
 from palrnn.engine.kernel import kernel
 
-MULTINOMIAL, SYSTEMATIC, STRATIFIED, RESIDUAL = 0, 1, 2, 3
+# the number of a scheme that only Python can call
+OUTSIDE = -1
 
 
 @kernel
@@ -84,14 +84,17 @@ def residual(weights, uniforms, ancestors):
         multinomial(rest, uniforms[filled:], ancestors[filled:])
 
 
+COMPILED = (multinomial, systematic, stratified, residual)
+
+
 @kernel
-def resample(scheme, weights, uniforms, ancestors):
-    """The numbered scheme (a number, because Numba cannot cache functions that take functions)."""
-    if scheme == MULTINOMIAL:
+def resample(number, weights, uniforms, ancestors):
+    """Scheme ``COMPILED[number]`` (a number, because Numba cannot cache functions that take functions)."""
+    if number == 0:
         multinomial(weights, uniforms, ancestors)
-    elif scheme == SYSTEMATIC:
+    elif number == 1:
         systematic(weights, uniforms, ancestors)
-    elif scheme == STRATIFIED:
+    elif number == 2:
         stratified(weights, uniforms, ancestors)
     else:
         residual(weights, uniforms, ancestors)

@@ -1,7 +1,7 @@
 """One Gaussian belief N(m, P): predicting it through a gated linear step and conditioning it on coordinates.
 
 This is what `smooth` walks a gate path with. The filter has the same steps for many beliefs at once in
-`bundle_kernels`. Arrays are padded with zeros to D, a multiple of 8 (see `system`).
+`beliefs`. Arrays are padded with zeros to D, a multiple of 8 (see `system`).
 """
 
 from __future__ import annotations

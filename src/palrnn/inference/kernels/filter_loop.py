@@ -8,11 +8,11 @@ import numpy as np
 from numba import njit
 
 from palrnn.engine.kernel import kernel
-from palrnn.inference import bundle_kernels as bundle
-from palrnn.inference.kalman_kernels import WORD
-from palrnn.inference.noise_kernels import GATES, RESAMPLING, fill_normals, fill_uniforms, mixed, stream_key
-from palrnn.inference.resampling_kernels import resample, settle
-from palrnn.inference.tile_kernels import LANES
+from palrnn.inference.kernels import beliefs as bundle
+from palrnn.inference.kernels.noise import GATES, RESAMPLING, fill_normals, fill_uniforms, mixed, stream_key
+from palrnn.inference.kernels.one_belief import WORD
+from palrnn.inference.kernels.resampling import OUTSIDE, resample, settle
+from palrnn.inference.kernels.tiles import LANES
 
 PAPER, EXACT = 0, 1
 
@@ -98,10 +98,11 @@ def reweigh(log_weights, loglik, weights):
 
 
 @kernel
-def filter_steps(
-    system, target, scheme, threshold, schedule, key, x, start, stop, mean, cov, log_weights, room, out
-):
-    """Take transitions t = start, ..., stop - 1 of all particles; return the step at which all died, or -1.
+def filter_steps(system, target, scheme, threshold, schedule, key, x, start, stop, mean, cov, room, out):
+    """Take transitions t = start, ..., stop - 1 of all particles; return the next one to take, or -1 - t if
+    all died at t.
+
+    Where resampling is due and only Python can do it (``scheme`` is OUTSIDE), return before it.
 
     Each particle i draws a code c_t from its belief over z_t, predicts z_{t+1} with J = A + W D(c_t), is
     weighed by p(x_{t+1} | its past) and conditions on x_{t+1}. The increments log sum_i w_i p(x_{t+1} | i)
@@ -114,16 +115,17 @@ def filter_steps(
     belief stays as it was. EXACT: u is drawn jointly from N(m_g, P_gg + gate_std^2 I), and the belief is
     conditioned on it, because a gate that was drawn from z says something about z.
 
-    ``x (T, N)``; ``mean`` and ``cov`` hold the beliefs in bundles (see `bundles`) and are changed in place,
-    as is ``log_weights (n,)``; ``out`` holds one row per transition of all that is kept (see `Record`).
+    ``x (T, N)``; ``mean`` and ``cov`` hold the beliefs in bundles (see `bundles`) and are changed in place;
+    ``out`` holds one row per transition of all that is kept (see `Record`).
     """
+    log_weights = out.log_weights
     particles, bundles = log_weights.shape[0], mean.shape[0]
     observation, gate, hidden = system.observation, system.gate, system.hidden
     free = system.J.shape[1] - gate.shape[0]
     inputs, seen = room.gates[free:], np.empty((x.shape[1], LANES))
     loglik, weights, uniforms = np.empty(bundles * LANES), np.empty(particles), np.empty(particles)
     for t in range(start, stop):
-        gate_key, codes = stream_key(key, t, GATES), out.codes[t]
+        gate_key, codes = stream_key(key, t, GATES), out.code_words[t]
         for n in range(x.shape[1]):
             seen[n] = x[t + 1, n]
         for b in range(bundles):
@@ -138,7 +140,7 @@ def filter_steps(
             bundle.condition(m, P, hidden, seen, observation, False, room, loglik, b * LANES)
         increment = reweigh(log_weights, loglik, weights)
         if math.isnan(increment):
-            return t
+            return -1 - t
         out.increments[t] = increment
         out.ess[t] = 1.0 / np.sum(weights * weights)
         summarise(weights, mean, codes, out.mean[t + 1], out.gate_probability[t])
@@ -149,18 +151,29 @@ def filter_steps(
         ancestors = out.ancestors[t + 1]
         due = out.ess[t] < threshold * particles if schedule[t] < 0 else schedule[t] > 0
         out.resampled[t] = due
-        if due:
-            fill_uniforms(stream_key(key, t, RESAMPLING), uniforms)
-            resample(scheme, weights, uniforms, ancestors)
-            out.survivors[t] = settle(ancestors)
-            log_weights[:] = -math.log(particles)
-            refill(ancestors, mean)
-            refill(ancestors, cov)
-        else:
-            out.survivors[t] = particles
+        if not due:
             for i in range(particles):
                 ancestors[i] = i
-    return -1
+        elif scheme == OUTSIDE:
+            return t + 1
+        else:
+            fill_uniforms(stream_key(key, t, RESAMPLING), uniforms)
+            resample(scheme, weights, uniforms, ancestors)
+            out.survivors[t] = inherit(ancestors, mean, cov, log_weights)
+    return stop
+
+
+@kernel
+def inherit(ancestors, mean, cov, log_weights):
+    """Give every particle the belief of its ancestor, and equal weights; return how many survive.
+
+    ``ancestors (n,)`` are reordered so that survivors keep their slots (see `settle`).
+    """
+    survivors = settle(ancestors)
+    refill(ancestors, mean)
+    refill(ancestors, cov)
+    log_weights[:] = -math.log(log_weights.shape[0])
+    return survivors
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 Every entry of a mean or covariance is a vector here, with one number per particle, and every step is the same
 for all particles of the bundle. What differs between them, the gates, chooses lanes. Coordinates are those of
-`BundleSystem`; a covariance lies in panels (see `tile_kernels`), and both are flat.
+`BundleSystem`; a covariance lies in panels (see `tiles`), and both are flat.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from palrnn.engine.lanes import (
     times,
     where_above,
 )
-from palrnn.inference.tile_kernels import COLUMNS, LANES, STRIDE, downdate, transition_product
+from palrnn.inference.kernels.tiles import COLUMNS, LANES, STRIDE, downdate, transition_product
 
 
 @kernel

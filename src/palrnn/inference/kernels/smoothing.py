@@ -16,9 +16,9 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.inference.filter_kernels import EXACT
-from palrnn.inference.kalman_kernels import combine, condition, predict, transition
-from palrnn.inference.noise_kernels import GATES, fill_normals, stream_key
+from palrnn.inference.kernels.filter_loop import EXACT
+from palrnn.inference.kernels.noise import GATES, fill_normals, stream_key
+from palrnn.inference.kernels.one_belief import combine, condition, predict, transition
 
 # draws that are carried backwards together: few enough for the first-level cache
 GROUP = 64
