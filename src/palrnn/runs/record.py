@@ -160,7 +160,7 @@ def _of_today(tables: dict[str, Any]) -> dict[str, Any]:
         notes = {name: data[name] for name in RunNotes.model_fields if name in data}
         tables["data"] = {name: value for name, value in data.items() if name not in notes}
         tables.setdefault("run", notes)
-    if isinstance(source := tables.pop("source", None), dict):
-        known = {name: source[name] for name in TuningTask.model_fields if name in source}
-        tables["tuning"] = known | {"saem": tables.pop("saem", {})}
+    if {"source", "saem"} & tables.keys():
+        source, saem = tables.pop("source", {}), tables.pop("saem", {})
+        tables["tuning"] = dict(source) | {"saem": saem} if isinstance(source, dict) else source
     return tables
