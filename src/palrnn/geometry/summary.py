@@ -50,7 +50,11 @@ class GeometryComparison:
         relative = observed.standard_errors["observed"] / observed.trace_observed
         return relative / math.log(10.0) if observed.trace_observed > 0 else math.nan
 
-    def as_dict(self) -> dict[str, Any]:
+    @classmethod
+    def from_dict(cls, values: Any) -> GeometryComparison:
+        raise ValueError
+
+    def to_dict(self) -> dict[str, Any]:
         """Return all figures as plain numbers, None where there is none."""
         observed, errors = self.observed, self.observed.standard_errors
         values: dict[str, Any] = {
@@ -87,7 +91,17 @@ class GeometryComparison:
                 }
         if self.mismatch is not None and self.identifiable is not None:
             values |= {"null": self.mismatch.null, "identifiable_overlap": self.identifiable.overlap}
+        if self.mismatch is not None:
+            values |= {"eigenvalues_itf": self.mismatch.itf_eigenvalues.tolist(), "eigenvalues_observed": self.mismatch.observed_eigenvalues.tolist(), "overlaps": self.mismatch.overlaps[:50].tolist()}
         return {name: _number(value) for name, value in values.items()}
+
+    def informations(self) -> dict[str, Any]:
+        """Return both information matrices of the whole segment, or their leading eigenpairs, by name."""
+        steps = self.observed.steps
+        if self.itf is not None:
+            return {"teacher forcing": steps * self.itf, "observed information": self.observed.observed}
+        values, vectors = self.operator.leading(self.k)
+        return {"teacher forcing": (steps * values, vectors), "observed information": self.observed.leading(self.k)}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the matrices as .safetensors: itf (per step), observed, complete, missing and its parts."""

@@ -1,6 +1,7 @@
 """Which gates were open: Kalman, resampling, the Rao-Blackwellised particle filter, smoothing, evidence."""
 
 from palrnn.inference.config import FilterConfig
+from palrnn.inference.diagnostics import FilterDiagnostics
 from palrnn.inference.evidence import Evidence, windowed_evidence
 from palrnn.inference.particle_filter import rbpf
 from palrnn.inference.path import PathPosterior, path_posterior
@@ -11,6 +12,7 @@ from palrnn.inference.smoothing import Smoothed, smooth
 __all__ = [
     "Evidence",
     "FilterConfig",
+    "FilterDiagnostics",
     "FilterDiedError",
     "Filtered",
     "PathPosterior",
