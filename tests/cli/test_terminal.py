@@ -1,4 +1,4 @@
-"""What reaches a terminal: no escape sequences, signs that it can show, and tables in every kind of stream."""
+"""What reaches a terminal: no escape sequences, signs that it can show, tables in every kind of stream."""
 
 from __future__ import annotations
 

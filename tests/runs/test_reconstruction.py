@@ -354,9 +354,7 @@ def test_settings_that_are_not_given_again_are_those_of_the_folder(tmp_path):
     again = palrnn.reconstruct(lorenz63(5000, seed=3), run=tmp_path / "run", progress=quiet)
     np.testing.assert_array_equal(again.drift.theta, first.drift.theta)
     assert again.record == first.record
-    with pytest.raises(
-        ValueError, match="x must be given: the settings are of data that were in memory|in memory"
-    ):
+    with pytest.raises(ValueError, match="x must be given, again: the run was trained on data in memory"):
         palrnn.reconstruct(run=tmp_path / "run")
 
 

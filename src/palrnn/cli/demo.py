@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
 
 _STEPS = 60_000
 _TAU = 16
@@ -18,7 +18,7 @@ _TAU = 16
 
 @app.command("demo", epilog="Example: palrnn demo -o demo/")
 def demo_command(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
+    output: OutputFolder = "demo",
     updates: Annotated[int, typer.Option(help="Updates of training; more make a better model.")] = 25_000,
     config: Annotated[
         Path | None,
@@ -45,8 +45,9 @@ def demo_command(
     small = SAEMConfig(iterations=6, windows=32, particles=128, heldout_windows=40)
     settings = ReportSettings(tuning=TuningSettings(task=TuningTask(saem=small)))
     settings = (settings if config is None else ReportSettings.from_toml(config)).with_seed(seed)
-    RunFolder(output).check()
-    page = output / "report.html"
+    folder = RunFolder(output)
+    folder.check()
+    page = folder.path / "report.html"
     voice.say(f"simulating {_STEPS} steps of Lorenz-63")
     result = reconstruct(
         "lorenz63",

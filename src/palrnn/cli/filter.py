@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
 from palrnn.cli.settings import ConfigFile, given_settings, write_settings
 
 _SEGMENT, _NOISE, _FILTER = "The segment", "The PAL-RNN (in standardised units, per step)", "The filter"
@@ -25,9 +25,7 @@ def filter_command(
         Path | None,
         typer.Argument(help="A series in raw units; empty cells were not observed (the held-out part)."),
     ] = None,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="The folder to write to; made if missing.")
-    ] = Path("filter"),
+    output: OutputFolder = "filter",
     start: Annotated[
         int | None, _option("The first row; it starts the filter and is not scored (0).", _SEGMENT)
     ] = None,
@@ -56,7 +54,6 @@ def filter_command(
     the settings, filter.toml.
     """
     from palrnn.engine.folders import check_folder, writable_folder
-    from palrnn.engine.progress import listening
     from palrnn.inference import FilterDiagnostics
     from palrnn.report.filter_figures import save_filter
     from palrnn.report.sections.filter import filter_table
@@ -67,8 +64,7 @@ def filter_command(
     check_folder(output, "filter")
     settings = FilterSettings(**given_settings(context, FilterSettings))
     result = Reconstruction.load(run, reference=series).with_noise(process_std, observation_std, gate_std)
-    with listening(voice.progress("filter"), "filter") as report:
-        found = result.filter(settings, progress=report)
+    found = result.filter(settings, progress=voice.progress("filter"))
     with writable_folder(output, "filter", "filter") as folder:
         save_filter(found, folder, start=settings.start)
         write_settings(context, folder / "filter.toml", settings)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
 from palrnn.cli.settings import ConfigFile, given_settings, write_settings
 
 _SEGMENT, _NOISE = "The segment and the forcing", "The PAL-RNN (in standardised units, per step)"
@@ -25,9 +25,7 @@ def geometry_command(
     series: Annotated[
         Path | None, typer.Argument(help="A series in raw units (the held-out part of the run).")
     ] = None,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="The folder to write to; made if missing.")
-    ] = Path("geometry"),
+    output: OutputFolder = "geometry",
     start: Annotated[int | None, _option("The first row of the segment (0).", _SEGMENT)] = None,
     steps: Annotated[int | None, _option("Its length T (200).", _SEGMENT)] = None,
     tau: Annotated[int | None, _option("Steps between forcings (as trained, or 16).", _SEGMENT)] = None,
@@ -77,9 +75,12 @@ def geometry_command(
     bars = {}
     if draws:
         voice.say(f"error bars: {draws} models under each geometry, prior deviation {prior_std:g}")
-        how = {"draws": draws, "prior_std": prior_std, "seed": settings.seed}
+        how: dict[str, Any] = {"draws": draws, "prior_std": prior_std, "seed": settings.seed}
         bars = result.error_bars(found, **how, progress=voice.progress("error bars"))
-    values = {**found.to_dict(), "prior_std": prior_std}
+    noise = result.probabilistic
+    values = {**found.to_dict(), "forcing": forcing.to_dict(), "gate_std": noise.gate_std}
+    values |= {"process_std": noise.process.std, "observation_std": noise.observation.std}
+    values |= {"prior_std": prior_std}
     values["error_bars"] = {name: bar.to_dict() for name, bar in bars.items()}
     with writable_folder(output, "geometry", "geometry") as folder:
         save_geometry(found, bars, folder)

@@ -13,7 +13,9 @@ from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
 @app.command("report", epilog="Example: palrnn report run/ -o report.html")
 def report_command(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs, as `palrnn train` leaves them.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write.")] = Path("report.html"),
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FILE", help="The page to write.")
+    ] = "report.html",
     title: Annotated[str, typer.Option(help="A title for the page.")] = "",
     reference: Annotated[
         Path | None, typer.Option(help="The held-out series, raw, for runs without a reference.npy.")
@@ -46,7 +48,7 @@ def report_command(
     voice.compiling()
     settings = ReportSettings() if config is None else ReportSettings.from_toml(config)
     settings = settings if seed is None else settings.with_seed(seed)
-    check_report(output, inputs=[config] if config is not None else [])
+    page, _ = check_report(output, inputs=[config] if config is not None else [])
     results = [
         Reconstruction.load(folder, reference=reference).with_noise(process_std, observation_std, gate_std)
         for folder in runs
@@ -54,6 +56,6 @@ def report_command(
     if len({result.name for result in results}) < len(results):
         results = [result.with_name(str(folder)) for result, folder in zip(results, runs, strict=True)]
     views = [announced_view(result, settings, voice, tune=tune) for result in results]
-    write_report(views, output, title, settings)
-    size = f"{output.stat().st_size / 1e6:.1f} MB, {len(views)} run{'s' * (len(views) > 1)}"
+    write_report(views, page, title, settings)
+    size = f"{page.stat().st_size / 1e6:.1f} MB, {len(views)} run{'s' * (len(views) > 1)}"
     voice.result({"report": output, "runs": [numbers(run) for run in views]}, f"wrote {output} ({size})")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import IO, Protocol
+from typing import Protocol, TextIO
 
 from palrnn.engine.text import printable
 
@@ -25,9 +25,20 @@ _POWER = re.compile(f"×10([{_HIGH}]+)")
 class Tabular(Protocol):
     """A table of short words: what `palrnn.report.blocks.Table` is."""
 
-    caption: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    @property
+    def caption(self) -> str:
+        """What the table shows."""
+        ...
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        ...
+
+    @property
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """The cells."""
+        ...
 
 
 def clean(text: str) -> str:
@@ -47,13 +58,13 @@ def legible(text: str, encoding: str | None) -> str:
     return text
 
 
-def print_text(text: str, stream: IO[str] | None) -> None:
+def print_text(text: str, stream: TextIO | None) -> None:
     """Print lines for people to ``stream``; a stream that has been closed hears nothing."""
     if stream is not None and not stream.closed:
         print(legible(text, stream.encoding), file=stream, flush=True)
 
 
-def print_table(table: Tabular, stream: IO[str] | None) -> None:
+def print_table(table: Tabular, stream: TextIO | None) -> None:
     """Print a table: drawn by Rich on a terminal, as plain aligned columns everywhere else."""
     if stream is None or stream.closed:
         return

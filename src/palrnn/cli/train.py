@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
 
 _DATA, _TRAINING = "The series", "Training (the defaults are the paper's)"
 
@@ -19,7 +19,7 @@ def _number(words: str, panel: str) -> Any:
 
 @app.command("train", epilog="Example: palrnn train lorenz63 --process-std 0.1 --observation-std 0.1 -o run/")
 def train_command(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder of the run; made if missing.")],
+    output: OutputFolder,
     series: Annotated[
         str | None,
         typer.Argument(

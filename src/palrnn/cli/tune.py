@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
 
 _DATA, _TUNING = "Model and data", "Tuning (the defaults are the paper's)"
 _BETAS = (5.0, 20.0, 50.0, 100.0, 200.0, 500.0, 2000.0)
@@ -19,15 +19,15 @@ def _option(words: str, panel: str) -> Any:
 
 @app.command("tune", epilog="Example: palrnn tune run/ --configuration calib -o tuned/")
 def tune_command(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder of the run; made if missing.")],
+    output: OutputFolder,
     run: Annotated[
         Path | None, typer.Argument(help="The folder of a run, or a checkpoint (that of --config).")
     ] = None,
     series: Annotated[
         str | None,
         typer.Argument(
-            help="A file (.csv .npy .npz .parquet; time in rows), or lorenz63, the data of the paper. Without "
-            "it, the first half of the run's held-out part tunes, and the second judges."
+            help="A file (.csv .npy .npz .parquet; time in rows), or lorenz63, the data of the paper. "
+            "Without it, the first half of the run's held-out part tunes, and the second judges."
         ),
     ] = None,
     configuration: Annotated[
@@ -89,11 +89,12 @@ def tune_command(
     for name in ("output", "run", "config", "json", "quiet", "threads", "configuration", "beta"):
         given.pop(name, None)
     from palrnn.report.sections.evidence import evidence_table
-    from palrnn.runs import Reconstruction, RunRecord, TuningSettings, TuningTask
+    from palrnn.runs import Reconstruction, RunFolder, RunRecord, TuningSettings, TuningTask
     from palrnn.tuning import Comparison
 
     voice = Voice(json, quiet)
     voice.compiling()
+    RunFolder(output).check()
     task = TuningTask() if config is None else RunRecord.read(config).tuning or TuningTask()
     source = run or task.checkpoint
     if source is None:
@@ -108,6 +109,7 @@ def tune_command(
             raise ValueError("several --beta are for --configuration compare")
         how |= {"beta": beta[0]} if beta else {}
         tuned = result.tune(configuration or task.saem.configuration, task, **how)
+        assert tuned.saem is not None
         found = Comparison.of(tuned.saem)
     ending = f"wrote {output}/"
     if configuration == "compare":

@@ -92,7 +92,11 @@ class GeometryComparison:
         if self.mismatch is not None and self.identifiable is not None:
             values |= {"null": self.mismatch.null, "identifiable_overlap": self.identifiable.overlap}
         if self.mismatch is not None:
-            values |= {"eigenvalues_itf": self.mismatch.itf_eigenvalues.tolist(), "eigenvalues_observed": self.mismatch.observed_eigenvalues.tolist(), "overlaps": self.mismatch.overlaps[:50].tolist()}
+            values |= {
+                "eigenvalues_itf": self.mismatch.itf_eigenvalues.tolist(),
+                "eigenvalues_observed": self.mismatch.observed_eigenvalues.tolist(),
+                "overlaps": self.mismatch.overlaps[:50].tolist(),
+            }
         return {name: _number(value) for name, value in values.items()}
 
     def informations(self) -> dict[str, Any]:
@@ -101,7 +105,10 @@ class GeometryComparison:
         if self.itf is not None:
             return {"teacher forcing": steps * self.itf, "observed information": self.observed.observed}
         values, vectors = self.operator.leading(self.k)
-        return {"teacher forcing": (steps * values, vectors), "observed information": self.observed.leading(self.k)}
+        return {
+            "teacher forcing": (steps * values, vectors),
+            "observed information": self.observed.leading(self.k),
+        }
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the matrices as .safetensors: itf (per step), observed, complete, missing and its parts."""

@@ -94,9 +94,9 @@ class FilterDiagnostics:
     def from_dict(cls, values: Mapping[str, Any]) -> FilterDiagnostics:
         """Return the diagnostics of `to_dict`."""
         config = FilterConfig(**{name: values[name] for name in FilterConfig.model_fields})
-        arrays = {name: np.array(values[name], dtype=kind) for name, kind in _ARRAYS.items()}
-        numbers = {name: values[name] for name in _NUMBERS}
-        return cls(config, values["log_evidence"], **arrays, **numbers)
+        parts: dict[str, Any] = {name: np.array(values[name], dtype=kind) for name, kind in _ARRAYS.items()}
+        parts |= {name: values[name] for name in _NUMBERS}
+        return cls(config, values["log_evidence"], **parts)
 
     def __repr__(self) -> str:
         return (

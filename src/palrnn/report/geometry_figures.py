@@ -17,7 +17,7 @@ _ITF, _OBSERVED = VERMILION, BLUE
 
 
 def save_geometry(found: GeometryComparison, bars: Mapping[str, InvariantErrorBars], folder: Path) -> None:
-    """Write geometry.png, error_bars.png and matrices.safetensors into ``folder``, as far as there are any."""
+    """Write geometry.png, error_bars.png and matrices.safetensors into ``folder``, those that there are."""
     save_figure(geometry_figure(found), folder / "geometry.png")
     if bars:
         save_figure(error_bars_figure(dict(bars)), folder / "error_bars.png")

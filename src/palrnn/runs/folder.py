@@ -73,8 +73,12 @@ class RunFolder:
 
     @property
     def is_writable(self) -> bool:
-        """Whether this process may write here at all, as far as permissions tell."""
-        return os.access(self.path, os.W_OK)
+        """Whether results can be kept here: the folder is ours, and this process may write in it."""
+        try:
+            ours = folder_kind(self.path) == _KIND or _is_unmarked_run(self.path)
+        except ValueError:  # a damaged marker
+            return False
+        return ours and os.access(self.path, os.W_OK)
 
     def read_checkpoint(self) -> Checkpoint:
         """Return the model, or say what is missing."""
@@ -92,7 +96,7 @@ class RunFolder:
         return load_series(file, allow_nan=True) if file.is_file() else None
 
     def read_losses(self) -> list[tuple[int, float]]:
-        """Return (update, loss) from history.csv, at most 2000 of them; empty for a run that was not trained."""
+        """Return (update, loss) from history.csv, at most 2000 of them; empty where none was trained."""
         file = self.path / HISTORY
         if not file.is_file():
             return []
@@ -106,26 +110,26 @@ class RunFolder:
             raise ValueError(f"{file}: not a training history: {error}") from None
         return block_means(rows)
 
-    @contextmanager
-    def writing(self, what: str, inputs: Iterable[str | os.PathLike[str]] = ()) -> Iterator[RunFolder]:
-        """Hold the folder as its only writer; ``what`` tells other processes what is being done.
-
-        Refused are a folder that palrnn did not make and one that holds an input under a name that a run
-        uses. Enter it once everything that does not depend on the folder is checked.
-        """
+    def check(self, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+        """Refuse, without writing, a folder that palrnn did not make, or that would lose ``inputs``."""
         for given in map(Path, inputs):
             if given.name in _NAMES and given.exists() and given.resolve().parent == self.path.resolve():
                 raise ValueError(f"{given}: is what the command reads; choose another folder to write to")
+        if not _is_unmarked_run(self.path):
+            check_folder(self.path, _KIND)
+
+    @contextmanager
+    def writing(self, what: str) -> Iterator[RunFolder]:
+        """Hold the folder as its only writer; ``what`` tells other processes what is being done.
+
+        Enter it once everything that does not depend on the folder is checked: the marker is the first thing
+        that is written.
+        """
         if _is_unmarked_run(self.path):
             with folder_lock(self.path, what):
                 write_json(self.path / MARKER, {"kind": _KIND, "format": 1})
         with writable_folder(self.path, _KIND, what):
             yield self
-
-    def check(self) -> None:
-        """Refuse, without writing, a folder that `writing` would refuse."""
-        if not _is_unmarked_run(self.path):
-            check_folder(self.path, _KIND)
 
     def write_record(self, record: RunRecord) -> None:
         """Write config.toml."""
@@ -148,30 +152,38 @@ class RunFolder:
             with self.writing("history"):
                 write_table(self.path / HISTORY, ("update", "loss"), losses, digits=7)
 
+    def check_model(self, model: Surrogate | PALRNN, standardizer: Standardizer, dt: float | None) -> None:
+        """Refuse, without writing, a folder in which another model was trained, or any was tuned."""
+        there = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
+        if there is None or not there.arrays:
+            return
+        if "saem" in there.training or not _is_same_model(there, Checkpoint(model, standardizer, dt)):
+            raise ValueError(f"{self.path}: another model was trained or tuned there; choose another folder")
+
     def write_model(
         self,
         model: Surrogate | PALRNN,
-        *,
         standardizer: Standardizer,
         dt: float | None,
         forcing: Forcing,
         training: dict[str, Any],
     ) -> None:
-        """Write the checkpoint; one that is there keeps the state in which its training is.
-
-        A state that belongs to another model is not overwritten but refused.
-        """
-        mine, arrays = Checkpoint(model, standardizer, dt, training, forcing=forcing), {}
+        """Write the checkpoint; one that is there keeps the state in which its training is."""
+        self.check_model(model, standardizer, dt)
+        arrays: dict[str, Any] = {}
         there = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
         if there is not None and there.arrays:
-            if "saem" in there.training or not _is_same_model(there, mine):
-                raise ValueError(
-                    f"{self.path}: another model was trained or tuned there; choose another folder"
-                )
             training, arrays, forcing = there.training, there.arrays, there.forcing or forcing
-        how = {"standardizer": standardizer, "dt": dt, "forcing": forcing, "arrays": arrays}
         with self.writing("model"):
-            save_checkpoint(self.checkpoint, model, training=training, **how)
+            save_checkpoint(
+                self.checkpoint,
+                model,
+                standardizer=standardizer,
+                dt=dt,
+                training=training,
+                arrays=arrays,
+                forcing=forcing,
+            )
 
     def write_figure(self, name: str, figure: Figure) -> None:
         """Write a picture."""
@@ -202,17 +214,15 @@ def block_means(rows: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 def _is_same_model(one: Checkpoint, other: Checkpoint) -> bool:
     """Whether the surrogates and their scales are the same, whatever the noise."""
-    pairs = [(one.dt, other.dt)]
-    arrays = [checkpoint.drift.arrays() for checkpoint in (one, other)]
-    if type(one.drift) is not type(other.drift) or arrays[0].keys() != arrays[1].keys():
+    if type(one.drift) is not type(other.drift) or one.dt != other.dt:
         return False
-    pairs += [(arrays[0][name], arrays[1][name]) for name in arrays[0]]
-    if one.standardizer is None or other.standardizer is None:
-        return False
-    pairs += [
-        (getattr(one.standardizer, name), getattr(other.standardizer, name)) for name in ("mean", "std")
-    ]
-    return all(np.array_equal(a, b) for a, b in pairs)
+    parts = [{**found.drift.arrays(), **_scale(found.standardizer)} for found in (one, other)]
+    same = parts[0].keys() == parts[1].keys()
+    return same and all(np.array_equal(parts[0][name], parts[1][name]) for name in parts[0])
+
+
+def _scale(standardizer: Standardizer | None) -> dict[str, Floats]:
+    return {} if standardizer is None else {"the mean": standardizer.mean, "the std": standardizer.std}
 
 
 def _is_unmarked_run(path: Path) -> bool:

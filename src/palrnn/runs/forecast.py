@@ -42,5 +42,5 @@ def forecast(model: Surrogate, x: Floats, forcing: Forcing, standardizer: Standa
         forced[t + 1] = np.where(np.abs(z[:seen]) <= BOUND, z[:seen], np.nan)
     alone = free_run(model, x[0], len(x)).observed
     free[: len(alone)] = alone
-    parts = (standardizer.inverse(part) for part in (x, forced, free))
-    return Forecast(*parts, forcing)
+    raw = [standardizer.inverse(part) for part in (x, forced, free)]
+    return Forecast(raw[0], raw[1], raw[2], forcing)

@@ -32,11 +32,13 @@ def loaded_parts(path: str | os.PathLike[str], reference: Any = None) -> dict[st
         "dt": checkpoint.dt,
         "record": record,
         "name": _name(file, record, folder),
+        "source": str(file.resolve()),
         "folder": folder,
         "findings": Findings(folder),
     }
-    if checkpoint.forcing is not None:
-        parts["forcing"] = checkpoint.forcing
+    forcing = checkpoint.forcing or record.forcing
+    if forcing is not None:
+        parts["forcing"] = forcing
     if folder is not None:
         parts["losses"] = folder.read_losses()
     if reference is not None:

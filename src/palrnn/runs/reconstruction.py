@@ -8,20 +8,19 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn import __version__
-from palrnn.data import Dataset, Standardizer
-from palrnn.data.systems import System, make_system
+from palrnn.data import Dataset
 from palrnn.engine.checks import Floats, as_int, as_shape
 from palrnn.engine.config import Config
-from palrnn.engine.progress import Progress, quiet
+from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.geometry import (
     GeometryComparison,
+    IndefiniteInformationWarning,
     InvariantErrorBars,
     compare_geometries,
     invariant_error_bars,
@@ -30,39 +29,29 @@ from palrnn.geometry import (
 from palrnn.inference import Evidence, FilterDiagnostics, Filtered, rbpf, windowed_evidence
 from palrnn.invariants import Scorecard, scorecard
 from palrnn.invariants.free_run import free_run
-from palrnn.model import PALRNN, Forcing, Noise, Surrogate, as_forcing, checkpoint_bytes, drift_of
+from palrnn.model import Forcing, as_forcing
 from palrnn.report.document import write_report
 from palrnn.report.registry import needed
 from palrnn.report.view import Run
-from palrnn.runs import loading, tuning, view
-from palrnn.runs.findings import Findings, Result
+from palrnn.runs import tuning, view
+from palrnn.runs.findings import Result
 from palrnn.runs.folder import RunFolder
 from palrnn.runs.forecast import Forecast, forecast
-from palrnn.runs.record import RunRecord, TuningTask
-from palrnn.runs.settings import (
-    FilterSettings,
-    GeometrySettings,
-    InvariantSettings,
-    ReportSettings,
-    TuningSettings,
-)
-from palrnn.tuning import Comparison, SAEMResult
+from palrnn.runs.record import TuningSettings, TuningTask
+from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
+from palrnn.runs.state import RunState
+from palrnn.tuning import Comparison
 
 C = TypeVar("C", bound=Config)
 R = TypeVar("R", bound=Result)
 
-#: The noise of the PAL-RNN around a model that has none of its own, in standardised units: deviations of
-#: process, observation and gates, where the paper's fine-tuning starts.
-USUAL_NOISE = (0.1, 0.1, 0.7)
-#: The paper's forcing, for a model of which it is not known how it was trained.
-USUAL_FORCING = Forcing.identity(16)
 _FORECAST_STEPS = 1000
 #: Where the settings of an analysis are called otherwise.
 _SETTINGS = {"diagnostics": "filter"}
 
 
-@dataclass(frozen=True, eq=False)
-class Reconstruction:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reconstruction(RunState):
     """A surrogate of the system behind a series.
 
     - ``model``: what was learned; a `PALRNN` where its noise is known (after tuning, or `with_noise`), else
@@ -74,105 +63,10 @@ class Reconstruction:
     - ``dt``: time per step; None if that is not known, and rates are per step.
     - ``record``: what is known of its data, training and tuning, as in config.toml.
     - ``losses``: (update, loss) of its training; ``saem``: what tuning it gave.
+    - ``source``: the folder or the file that it was loaded from.
 
     Every analysis is computed once for the same settings, and kept in the folder of the run if there is one.
     """
-
-    model: Surrogate | PALRNN
-    standardizer: Standardizer
-    reference: Floats | None = None
-    system: System | None = None
-    forcing: Forcing = USUAL_FORCING
-    dt: float | None = None
-    record: RunRecord = field(default_factory=RunRecord, repr=False)
-    losses: list[tuple[int, float]] = field(default_factory=list, repr=False)
-    saem: SAEMResult | None = field(default=None, repr=False)
-    name: str = "reconstruction"
-    folder: RunFolder | None = None
-    findings: Findings = field(default_factory=Findings, repr=False)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, reference: Any = None) -> Reconstruction:
-        """Return the run in the folder ``path``, or the model in a checkpoint.
-
-        ``reference`` is a series to judge by instead of the held-out part in the folder and the true system:
-        raw ``(T, N)``, or a file. A checkpoint without a standardizer is of a model whose coordinates are the
-        raw ones.
-        """
-        return cls(**loading.loaded_parts(path, reference))
-
-    def save(self, path: str | os.PathLike[str]) -> Reconstruction:
-        """Write the run to the folder ``path``, from which `load` and `palrnn report` read it; return it there.
-
-        In the folder in which the model was trained, training can still be continued afterwards; one in which
-        another model was trained, or any was tuned, is refused.
-        """
-        folder = RunFolder(path)
-        with folder.writing("save"):
-            how = {"standardizer": self.standardizer, "dt": self.dt, "forcing": self.forcing}
-            folder.write_model(self.model, training=self.record.of_training(), **how)
-            folder.write_record(self.record)
-            folder.write_reference(self.reference)
-            folder.write_losses(self.losses)
-        return replace(self, folder=folder, findings=Findings(folder))
-
-    @property
-    def drift(self) -> Any:
-        """The surrogate itself, without noise."""
-        return drift_of(self.model)
-
-    @property
-    def probabilistic(self) -> PALRNN:
-        """The PAL-RNN: the model itself, or with the usual noise where it has none."""
-        return self.model if isinstance(self.model, PALRNN) else PALRNN(self.model, *USUAL_NOISE)
-
-    @property
-    def tau(self) -> int:
-        """The number of steps between forcings."""
-        return self.forcing.interval
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the observed coordinates, past values among them."""
-        return self.record.columns(self.drift.observed_dim)
-
-    @property
-    def held(self) -> Floats:
-        """The held-out part, raw; refused where there is none."""
-        if self.reference is None:
-            raise ValueError(f"{self.name}: has no held-out series; give one as reference")
-        return self.reference
-
-    @property
-    def x(self) -> Floats:
-        """The held-out part in the model's coordinates."""
-        return self.standardizer.transform(self.held)
-
-    def with_name(self, name: str) -> Reconstruction:
-        """Return the same under another name, which is kept with it."""
-        data = self.record.data
-        named = self.record if data is None else self.record.changed(data=data.changed(name=name))
-        return replace(self, name=name, record=named)
-
-    def with_system(self, name: str) -> Reconstruction:
-        """Return the same, to be compared with the true system of this ``name``."""
-        return replace(self, system=make_system(name, dim=self.drift.observed_dim))
-
-    def with_dt(self, dt: float) -> Reconstruction:
-        """Return the same with another time per step."""
-        return replace(self, dt=dt)
-
-    def with_noise(
-        self,
-        process: Noise | float | ArrayLike | None = None,
-        observation: Noise | float | ArrayLike | None = None,
-        gate_std: float | None = None,
-        initial: Noise | float | ArrayLike | None = None,
-    ) -> Reconstruction:
-        """Return the same with other noise, in standardised units; what is None stays as it is."""
-        given = {"process": process, "observation": observation, "gate_std": gate_std, "initial": initial}
-        changes = {name: value for name, value in given.items() if value is not None}
-        return replace(self, model=replace(self.probabilistic, **changes)) if changes else self
 
     def generate(self, steps: int, *, x1: ArrayLike | None = None, discard: int = 0) -> Floats:
         """Return ``(steps, N)`` of a free run in raw coordinates, from ``x1`` or the first held-out point.
@@ -230,8 +124,9 @@ class Reconstruction:
     ) -> Filtered:
         """Return the particle filter's pass over the held-out part."""
         chosen = _chosen(FilterSettings, settings, changes)
-        x = chosen.segment(self.x)
-        return rbpf(self.probabilistic, x, config=chosen.filter_config, progress=progress)
+        with listening(progress, "filter") as report:
+            x = chosen.segment(self.x)
+            return rbpf(self.probabilistic, x, config=chosen.filter_config, progress=report)
 
     def diagnostics(self, settings: FilterSettings | None = None, **changes: Any) -> FilterDiagnostics:
         """Return what `filter` says about itself: sample size, resampling, code entropy, distinct paths."""
@@ -310,15 +205,15 @@ class Reconstruction:
     ) -> Reconstruction:
         """Return the reconstruction fine-tuned by the evidence of windows; its ``saem`` tells how that went.
 
-        ``configuration`` says what is updated: the noise ("calib"), noise and drift ("full"), the same held by
-        the forcing loss ("anchored"), or nothing ("baseline"). `TuningTask` says which data tune and which
+        ``configuration`` says what is updated: the noise ("calib"), noise and drift ("full"), the same held
+        by the forcing loss ("anchored"), or nothing ("baseline"). `TuningTask` says which data tune and which
         judge; ``series`` are others, anything that a `Dataset` can be prepared from, or one. ``changes`` are
         settings of `TuningTask` and `SAEMConfig`. With a folder ``run``, tuning continues there after an
         interruption.
         """
-        chosen, data = self._task(task, series, changes | {"configuration": configuration})
+        model, chosen, data = self._task(task, series, changes | {"configuration": configuration})
         folder = None if run is None else RunFolder(run)
-        return tuning.tuned(self, chosen, data, folder=folder, threads=threads, progress=progress)
+        return tuning.tuned(model, chosen, data, folder=folder, threads=threads, progress=progress)
 
     def tuning(
         self,
@@ -330,36 +225,38 @@ class Reconstruction:
         progress: Progress | None = None,
         **changes: Any,
     ) -> Comparison:
-        """Return held-out evidence and dynamics of the model as it is, and after each configuration of tuning.
+        """Return held-out evidence and dynamics of the model as it is, and after each kind of tuning.
 
         ``settings`` are `TuningSettings`, ``changes`` to them as in `tune`. Each configuration is tuned in a
         folder of its own, below ``run`` or the folder of this run, from which it continues.
         """
         plan = settings or TuningSettings()
         own = {name: changes.pop(name) for name in ("configurations", "betas") if name in changes}
-        task, data = self._task(plan.task, series, changes)
+        model, task, data = self._task(plan.task, series, changes)
         plan = plan.changed(task=task, **own)
         how: dict[str, Any] = {"threads": threads, "progress": progress}
         if run is not None:
-            return tuning.compared_in(RunFolder(run), self, plan, data, **how)
+            return tuning.compared_in(RunFolder(run), model, plan, data, **how)
         if self.folder is None or not self.folder.is_writable:
-            return tuning.compared(self, plan, data, **how)
+            return tuning.compared(model, plan, data, **how)
         with self.folder.writing("tuning"):
-            key = json.dumps([__version__, self._fingerprint(), task.model_dump(mode="json")], sort_keys=True)
+            key = json.dumps([__version__, self.fingerprint(), task.model_dump(mode="json")], sort_keys=True)
             place = self.folder.tuning_folder(hashlib.sha256(key.encode()).hexdigest()[:12])
-            return tuning.compared(self, plan, data, path=place, **how)
+            return tuning.compared(model, plan, data, path=place, **how)
 
     def _task(
         self, task: TuningTask | None, series: Any, changes: dict[str, Any]
-    ) -> tuple[TuningTask, Dataset]:
-        """Return what is to be tuned on what, and how, with all that was left open chosen."""
+    ) -> tuple[Reconstruction, TuningTask, Dataset]:
+        """Return what is tuned, on what, and how, with all that was left open chosen."""
         task = task or TuningTask()
-        saem = {name: value for name, value in changes.items() if name not in TuningTask.model_fields}
         own = {name: value for name, value in changes.items() if name in TuningTask.model_fields}
-        task = task.changed(**own) if own else task
-        task = task.changed(saem=task.saem.changed(**saem)) if saem else task
-        data = tuning.tuning_data(self, task, series)
-        return task.changed(saem=tuning.fitted_config(task.saem, data, self)), data
+        saem = {name: value for name, value in changes.items() if name not in own}
+        task = task.changed(saem=task.saem.changed(**saem), **({"checkpoint": self.source} | own))
+        if isinstance(series, (str, os.PathLike)):
+            task = task.changed(series=tuning.series_name(series))
+        run = self.with_noise(task.process_std, task.observation_std, task.gate_std)
+        data = tuning.tuning_data(run, task, series)
+        return run, task.changed(saem=tuning.fitted_config(task.saem, data, run)), data
 
     def report(
         self,
@@ -381,13 +278,16 @@ class Reconstruction:
     ) -> Run:
         """Return all that a report shows, computing what has not been computed yet.
 
-        ``announce`` hears the name of each analysis before it starts; those named in ``without`` are left out.
+        ``announce`` hears the name of each analysis before it starts; those in ``without`` are left out.
         """
         chosen = settings or ReportSettings()
         results: dict[str, Any] = {}
         with contextlib.ExitStack() as stack:
             if self.folder is not None and self.folder.is_writable:
                 stack.enter_context(self.folder.writing("report"))
+            stack.enter_context(warnings.catch_warnings())
+            # the page says so itself, with the number of negative directions
+            warnings.simplefilter("ignore", IndefiniteInformationWarning)
             for name in needed():
                 if name in without:
                     continue
@@ -408,7 +308,7 @@ class Reconstruction:
         """Return the finding kept under these settings, or do the ``work`` and keep it."""
         key = {
             "palrnn": __version__,
-            "model": self._fingerprint(),
+            "model": self.fingerprint(),
             "settings": settings.model_dump(mode="json"),
         }
         key |= more
@@ -417,21 +317,6 @@ class Reconstruction:
             found = work()
             self.findings.keep(name, key, found)
         return found
-
-    def _fingerprint(self) -> str:
-        """Return a digest of all that an analysis can depend on, but for its settings."""
-        how = {"standardizer": self.standardizer, "dt": self.dt, "forcing": self.forcing}
-        digest = hashlib.sha256(checkpoint_bytes(self.model, **how))
-        digest.update(repr((self.system, self.record.process_std, self.record.lyapunov)).encode())
-        if self.reference is not None:
-            digest.update(
-                repr(self.reference.shape).encode() + np.ascontiguousarray(self.reference).tobytes()
-            )
-        return digest.hexdigest()[:20]
-
-    def __repr__(self) -> str:
-        held = "no held-out data" if self.reference is None else f"{len(self.reference)} held-out steps"
-        return f"Reconstruction({self.name!r}, {self.model!r}, {self.forcing!r}, dt={self.dt}, {held})"
 
 
 def _chosen(kind: type[C], settings: C | None, changes: Mapping[str, Any]) -> C:

@@ -20,6 +20,7 @@ from palrnn.data import Dataset, DataSettings
 from palrnn.data.systems import System, known_systems, make_system
 from palrnn.engine.config import Config, Count, Level, Positive, Seed, read_toml
 from palrnn.forcing import TrainConfig
+from palrnn.model import Forcing
 from palrnn.tuning import SAEMConfig
 
 #: Settings that may change from one call to the next without making another model.
@@ -110,12 +111,15 @@ class RunRecord(Config):
         """Refuse settings other than these, with which the run in ``file`` was started."""
         for part in ("data", "training", "tuning", "comparison"):
             before, now = (getattr(record, part) for record in (self, asked))
-            for name in type(now).model_fields if before is not None and now is not None else ():
-                old, new = getattr(before, name), getattr(now, name)
-                if old != new and name not in _FREE:
-                    raise ValueError(
-                        f"{file}: was started with {name} = {old!r}, asked for {new!r}; choose another folder"
-                    )
+            if before is not None and now is not None:
+                _refuse_changes(before, now, file)
+
+    @property
+    def forcing(self) -> Forcing | None:
+        """The constant forcing that the model was trained with in the end, or anchored by, if it is told."""
+        if self.training is not None:
+            return self.training.forcing.final
+        return None if self.tuning is None else self.tuning.saem.forcing.final
 
     @property
     def process_std(self) -> float:
@@ -149,6 +153,17 @@ class RunRecord(Config):
         return (
             make_system(name, dim=count, **(self.data.parameters or {})) if name in known_systems() else None
         )
+
+
+def _refuse_changes(before: Config, now: Config, file: Path) -> None:
+    for name in type(now).model_fields:
+        old, new = getattr(before, name), getattr(now, name)
+        if isinstance(old, Config) and isinstance(new, Config):
+            _refuse_changes(old, new, file)
+        elif old != new and name not in _FREE:
+            raise ValueError(
+                f"{file}: was started with {name} = {old!r}, asked for {new!r}; choose another folder"
+            )
 
 
 def _of_today(tables: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class InvariantSettings(Config):
 
 
 class FilterSettings(FilterConfig):
-    """The particle filter on ``steps`` rows after row ``start`` (None: all of them), ``paths`` drawn after it."""
+    """The particle filter on ``steps`` rows after row ``start`` (None: all), ``paths`` drawn after it."""
 
     start: Whole = 0
     steps: Count | None = None
@@ -51,7 +51,7 @@ class FilterSettings(FilterConfig):
 
 
 class GeometrySettings(Config):
-    """The two information matrices on ``steps`` rows from ``start``, and the samples behind the observed one."""
+    """The two information matrices on ``steps`` rows from ``start``, and what the observed one rests on."""
 
     start: Whole = 0
     steps: Annotated[Count, Field(ge=2)] = 200

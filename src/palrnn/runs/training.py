@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from palrnn.data import Dataset, DataSettings
+from palrnn.data.settings import IN_MEMORY
 from palrnn.data.source import series_name
 from palrnn.engine.checks import as_instance
 from palrnn.engine.progress import Progress
@@ -94,10 +95,11 @@ def reconstruct(
     if folder is None:
         result = train(dataset.training, config, progress=progress, **how)
     else:
+        folder.check(_inputs(dataset))
         if before is not None:
             before.refuse_changes(record, folder.config)
         check_training(dataset.training, config, run=folder.path, **how)
-        with folder.writing("train", inputs=_inputs(dataset)):
+        with folder.writing("train"):
             # whoever held the folder before may have written another run into it
             check_training(dataset.training, config, run=folder.path, **how)
             folder.write_record(record)
@@ -114,7 +116,7 @@ def reconstruct(
         dt=dataset.dt,
         record=record,
         losses=losses,
-        name=dataset.name if folder is None or record.data.name else folder.path.resolve().name,
+        name=folder.path.resolve().name if folder is not None and "name" not in data else dataset.name,
         folder=folder,
         findings=Findings(folder),
     )
@@ -131,15 +133,16 @@ def _sorted_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
 
 
 def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Dataset:
-    """Return the dataset of ``x``; settings that are not given are as before, where there was a run before."""
+    """Return the dataset of ``x``; settings that are not given are as before, if there was a run before."""
     if isinstance(x, Dataset):
         if given:
             raise ValueError(f"{min(given)} is a setting of Dataset.prepare, which has made x already")
         return x.complete()
     known = {} if before is None or before.data is None else before.data.model_dump(exclude_none=True)
     series = known.pop("series", None)
-    if x is None and series is None:
-        raise ValueError("x must be given: a series, a file, or the name of a system")
+    if x is None and series in (None, IN_MEMORY):
+        again = "" if series is None else ", again: the run was trained on data in memory"
+        raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
     if x is not None and series_name(x) != series:
         known = {}
     return Dataset.prepare(series if x is None else x, **(known | dict(given))).complete()

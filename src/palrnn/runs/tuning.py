@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,11 @@ def tuning_data(run: Reconstruction, task: TuningTask, series: Any = None) -> Da
     if isinstance(series, str) and series == PAPER_DATA:
         return _paper_data(task, scale)
     return Dataset.prepare(series, test_fraction=task.test_fraction, dt=run.dt, standardizer=scale)
+
+
+def series_name(series: str | os.PathLike[str]) -> str:
+    """Return what a record calls a series: the paper's data, or the full path of a file."""
+    return PAPER_DATA if series == PAPER_DATA else os.path.abspath(os.fspath(series))
 
 
 def _paper_data(task: TuningTask, scale: Any) -> Dataset:
@@ -121,9 +127,10 @@ def tuned(
     if folder is None:
         result = saem(run.probabilistic, threads=threads, progress=progress, **how)
     else:
+        folder.check(_inputs(run, data))
         _refuse_changes(folder, record)
         check_saem(run.probabilistic, run=folder.path, **how)
-        with folder.writing("tune", inputs=_inputs(run, data)):
+        with folder.writing("tune"):
             check_saem(run.probabilistic, run=folder.path, **how)
             _begin(folder, record, run, data)
             where: dict[str, Any] = {"threads": threads, "progress": progress, "run": folder.path}
@@ -150,9 +157,11 @@ def compared(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Return the configurations of tuning side by side; with a ``path``, each continues in a folder of its own."""
+    """Return configurations of tuning side by side; below a ``path``, each continues in its own folder."""
     task = settings.task
-    configs = {name: task.saem.changed(configuration=name) for name in settings.configurations}
+    configs: dict[str, SAEMConfig] = {
+        name: task.saem.changed(configuration=name) for name in settings.configurations
+    }
     configs |= {
         f"beta-{beta:g}": task.saem.changed(configuration="anchored", beta=beta)
         for beta in sorted(settings.betas)
@@ -178,8 +187,9 @@ def compared_in(
     from palrnn.report.tuning_figures import tradeoff_figure
 
     record = run.record.changed(tuning=None, comparison=settings)
+    folder.check(_inputs(run, data))
     _refuse_changes(folder, record)
-    with folder.writing("tune", inputs=_inputs(run, data)):
+    with folder.writing("tune"):
         _begin(folder, record, run, data)
         found = compared(run, settings, data, path=folder.path, threads=threads, progress=progress)
         found.to_csv(folder.path / "comparison.csv")
@@ -188,8 +198,13 @@ def compared_in(
             _write_history(folder.path / name, run, result, data)
         if found.chosen is not None:
             chosen = found.results[found.chosen]
-            how = {"standardizer": data.standardizer, "dt": chosen.config.dt, "forcing": run.forcing}
-            save_checkpoint(folder.checkpoint, chosen.model, **how)
+            save_checkpoint(
+                folder.checkpoint,
+                chosen.model,
+                standardizer=data.standardizer,
+                dt=chosen.config.dt,
+                forcing=run.forcing,
+            )
     return found
 
 

@@ -91,7 +91,13 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return the rows, the course of each tuning and which is chosen, as plain values."""
         course = {name: result.history.columns for name, result in self.results.items()}
-        return plain({"rows": {name: self.row(name) for name in self.results}, "chosen": self.chosen, "history": course})
+        return plain(
+            {
+                "rows": {name: self.row(name) for name in self.results},
+                "chosen": self.chosen,
+                "history": course,
+            }
+        )
 
     def table(self) -> str:
         """Return the rows as text: evidence, D_stsp and Lyapunov error, hard-gated, then sampled D_stsp."""

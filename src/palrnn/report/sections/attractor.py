@@ -33,8 +33,8 @@ class Group(NamedTuple):
     "The attractor",
     order=20,
     lead="The model runs freely from one held-out observation, without ever seeing the data again. If it has "
-    "learned the dynamics, its path fills the same region in the same way, although the two paths part sooner "
-    "or later.",
+    "learned the dynamics, its path fills the same region in the same way, although the two paths part "
+    "sooner or later.",
 )
 def attractor(runs: Sequence[Run]) -> tuple[Block, ...]:
     """Return one portrait per run."""

@@ -67,9 +67,9 @@ def sample_size(found: FilterDiagnostics, key: str) -> Figure:
         | {"line": {"color": "@soft", "width": 1, "dash": "dot"}},
     )
     summary = (
-        f"The effective sample size is {percent(float(share.mean()))} of {particles} particles in the mean and "
-        f"{percent(float(share.min()))} at worst; the particles were resampled at {len(when)} of {len(share)} "
-        "steps."
+        f"The effective sample size is {percent(float(share.mean()))} of {particles} particles in the mean "
+        f"and {percent(float(share.min()))} at worst; the particles were resampled at {len(when)} of "
+        f"{len(share)} steps."
     )
     columns = (steps, found.ess, found.resampled.astype(int), found.code_entropy)
     rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -98,8 +98,8 @@ def entropy(found: FilterDiagnostics, key: str) -> Figure:
     particles = found.config.particles
     why = f"{found.gated} gates" if bound < math.log2(particles) else f"log₂ of {particles} particles"
     summary = (
-        f"The filter is unsure about {number(float(found.code_entropy.mean()))} bits of the code in the mean, "
-        f"at most {number(float(found.code_entropy.max()))}. An estimate from particles cannot exceed "
+        f"The filter is unsure about {number(float(found.code_entropy.mean()))} bits of the code in the "
+        f"mean, at most {number(float(found.code_entropy.max()))}. An estimate from particles cannot exceed "
         f"{number(bound)} bits ({why}); close to that line it says little."
     )
     return Figure(

@@ -23,8 +23,8 @@ _ROWS = 4
     "Forced and free-running",
     order=30,
     needs="forecast",
-    lead="Under forcing the model is pulled to the data as in training. Left alone it must part from the data, "
-    "because the system is chaotic; what should remain is the way it moves.",
+    lead="Under forcing the model is pulled to the data as in training. Left alone it must part from the "
+    "data, because the system is chaotic; what should remain is the way it moves.",
 )
 def forecast(runs: Sequence[Run]) -> tuple[Block, ...]:
     """Return one figure per run."""

@@ -243,8 +243,8 @@ def split(pairs: Sequence[tuple[str, Measures]]) -> Figure:
 def _warning(name: str, measures: Measures) -> Note:
     return Note(
         f"{name}: the estimated marginal-likelihood information is indefinite in {measures['negative']} of "
-        f"{measures['parameters']} directions, by Monte Carlo error or because the log evidence is not concave "
-        "there. Compare several seeds and more paths before reading single directions."
+        f"{measures['parameters']} directions, by Monte Carlo error or because the log evidence is not "
+        "concave there. Compare several seeds and more paths before reading single directions."
     )
 
 

@@ -93,8 +93,8 @@ def invariants_table(
             if any(against):
                 rows.append(("↳ floor or reference", *against))
     steps = " or ".join(dict.fromkeys(str(len(card.reference)) for card in cards))
-    against = reference or " or ".join(dict.fromkeys(map(reference_name, cards)))
-    caption = f"Free runs of {steps} steps against the reference: {against}."
+    truth = reference or " or ".join(dict.fromkeys(map(reference_name, cards)))
+    caption = f"Free runs of {steps} steps against the reference: {truth}."
     files = (csv_download("invariants.csv", header, rows),)
     return Table(caption, header, tuple(rows), files)
 

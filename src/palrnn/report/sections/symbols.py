@@ -183,6 +183,6 @@ def _summary(card: Scorecard, found: Graph) -> str:
     return (
         f"The model uses {distinct} codes{listed}; the most visited is {found.codes[0]} "
         f"({percent(found.occupancy[0])} of the time). Entropy of the occupancy: "
-        f"{number(card.symbols.occupancy_entropy)} bits.{follows} Discs lie where the model is while in a code, "
-        "as large as it is frequent; arrows are as thick as the transition is likely."
+        f"{number(card.symbols.occupancy_entropy)} bits.{follows} Discs lie where the model is while in a "
+        "code, as large as it is frequent; arrows are as thick as the transition is likely."
     )
