@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import call, run
-from tiny_reconstruction import TINY, tiny_reconstruction
+from tiny_reconstruction import TINY
 
 import palrnn
 from palrnn.data import lorenz63
@@ -157,7 +157,7 @@ def test_the_second_writer_of_a_folder_is_told_who_the_first_is(trained, series,
             assert code == 1
             assert f"process {other.pid}" in err
         with pytest.raises(FolderInUseError, match=f"process {other.pid}"):
-            tiny_reconstruction(updates=1).save(trained)
+            Reconstruction.load(trained).save(trained)
         # reading needs no lock, and a result that cannot be kept is still a result
         before = contents(trained / "findings")
         found = Reconstruction.load(trained).invariants(TINY.invariants)
