@@ -18,7 +18,7 @@ from dask_cluster import Cluster
 from palrnn.cli.main import main
 from palrnn.engine.progress import quiet
 from palrnn.paper import results_status
-from palrnn.paper.archive import unpack
+from palrnn.paper.archive import restore_results
 from palrnn.paper.presets import preset_in
 from palrnn.paper.study import study_tasks
 from palrnn.paper.tables import write_tables
@@ -158,7 +158,7 @@ def test_the_published_files_make_a_fresh_folder_whole_again(smoke: Path, tmp_pa
     status = results_status(folder)
     assert status["done"] == status["total"] - 1
     assert not task_files(folder)  # to ask changes nothing
-    unpack(preset, store)
+    restore_results(preset, store)
     lacking = [task.kind.name for task in study_tasks(preset) if not store.has(task)]
     assert lacking == ["attractor"]
     whole = task_files(smoke)
@@ -175,10 +175,16 @@ def test_an_archive_of_other_settings_is_not_used(smoke: Path, tmp_path: Path) -
     for name in ("models.safetensors", "records.zip"):
         shutil.copy(smoke / name, folder)
     preset, store = preset_in(folder), Store(folder)
-    unpack(preset, store)
+    restore_results(preset, store)
     # what does not depend on a trained model is still valid
     kinds = {task.kind.name for task in study_tasks(preset) if store.has(task)}
     assert kinds == {"toy", "floor"}
+
+
+def test_the_command_runs_on_a_cluster_as_well(tmp_path: Path, cluster: Cluster, smoke: Path) -> None:
+    folder = tmp_path / "cluster"
+    run_here("reproduce", "toy", "--scale", "smoke", "-o", str(folder), "--scheduler", cluster.address)
+    assert (folder / "toy.csv").read_bytes() == (smoke / "toy.csv").read_bytes()
 
 
 @pytest.mark.slow

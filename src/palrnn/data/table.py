@@ -6,8 +6,9 @@ They are the columns asked for, or else all but these:
 - a time column: asked for by name, or the first one if it is called ``t``, ``time``, ``date``, ``step``,
   ``index`` and the like (units in brackets are fine: ``time [s]``), has no name beside named ones, or holds
   dates;
-- a column that only counts: one that rises by the same step from row to row, or a first column of whole
-  numbers that only rise (a year, an index). A straight line is no observation of an autonomous system.
+- a column that only counts: one that rises by the same step from row to row, or that only rises and is called
+  like a time, or is the first one and of whole numbers (a year, an index). A straight line is no observation
+  of an autonomous system.
 """
 
 from __future__ import annotations
@@ -123,13 +124,18 @@ class Table:
         """The values of each trial, (T_k, N)."""
         return self.in_trials(self.values)  # type: ignore[return-value]
 
-    @property
-    def dt(self) -> float | None:
-        """The time per step that the table tells; None if it tells none, counts steps only, or is uneven."""
+    def time_step(self) -> tuple[float | None, str]:
+        """Return the time per step that the table tells, or None, and in words where that comes from.
+
+        None are an uneven step, and one of an index that counts rows.
+        """
         if self.times is None or self.clock is None:
-            return None
+            return None, ""
+        told = "the index" if self.clock == "index" else f"column {self.clock}"
         step = even_step(self.in_trials(self.times))  # type: ignore[arg-type]
-        return None if step is None or (step == 1.0 and _COUNTER.fullmatch(self.clock)) else step
+        if step is None:
+            return None, f"{told} is uneven"
+        return (None, "") if step == 1.0 and _COUNTER.fullmatch(self.clock) else (step, told)
 
 
 def refuse_size(where: str, shape: tuple[int, ...], held: int = 0) -> None:
@@ -138,7 +144,10 @@ def refuse_size(where: str, shape: tuple[int, ...], held: int = 0) -> None:
         raise SeriesError(f"{where}: claims {shape} numbers, more than the {MOST_VALUES} allowed in a file")
     named = shape[1:] if len(shape) == 2 else shape[::2] if len(shape) == 3 else ()
     if max(named, default=0) > MOST_NAMES:
-        raise SeriesError(f"{where}: claims {shape} numbers, time in columns? Time must run along rows")
+        raise SeriesError(
+            f"{where}: claims {shape} numbers, more than {MOST_NAMES} columns or trials; "
+            "time must run along rows"
+        )
     if 0 in shape:
         raise SeriesError(f"{where}: is empty, of shape {shape}")
 
@@ -230,7 +239,7 @@ def _counts(table: Table, column: int) -> bool:
     rises = np.concatenate([np.diff(part) for part in table.in_trials(values)])
     if not rises.size or not (rises > 0).all():  # NaN compares as False
         return False
-    if column == 0 and not (values % 1).any():
+    if is_time(table.names[column]) or (column == 0 and not (values % 1).any()):
         return True
     step, size = rises.mean(), np.abs(values).max()
     return bool(np.ptp(rises) <= 1e-6 * step + 8 * np.spacing(size))

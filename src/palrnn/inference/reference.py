@@ -60,7 +60,8 @@ def filter_pass(
         with np.errstate(all="ignore"):  # what overflows is a dead particle
             noise = gate_noise(key, t, n, model.drift.gated)
             codes, beliefs = draw_gates(beliefs, gates, noise, config.target)
-            beliefs = predict(beliefs, *model.drift.affine(codes), model.process_covariance)
+            J, b = model.drift.affine(codes)
+            beliefs = predict(beliefs, J, b, model.process_covariance)
             beliefs, log_likelihood = observe(beliefs, model, x[t + 1])
             log_weights[:], record.increments[t] = reweigh(log_weights, log_likelihood)
         if math.isnan(record.increments[t]):
@@ -89,7 +90,8 @@ def filter_pass(
 
 def gates_of(model: PALRNN) -> Gates:
     """Return the gate inputs of ``model``."""
-    return Gates(*model.drift.gate_map(), model.gate_std**2)
+    G, g = model.drift.gate_map()
+    return Gates(G, g, model.gate_std**2)
 
 
 def initial_beliefs(model: PALRNN, x1: Floats, n: int) -> Beliefs:
