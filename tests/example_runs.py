@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from palrnn.data import lorenz63
+from palrnn.geometry import GeometryComparison
 from palrnn.inference import FilterConfig, FilterDiagnostics
 from palrnn.invariants import (
     Floor,
@@ -22,16 +23,6 @@ from palrnn.model import ALRNN, PALRNN, Forcing
 from palrnn.report.view import Run
 from palrnn.runs import Forecast
 from palrnn.tuning import Comparison, SAEMConfig, SAEMResult, TuningHistory
-
-
-@dataclass(frozen=True)
-class Measures:
-    """A comparison of geometries that knows its plain form only, as the report does."""
-
-    values: dict[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        return self.values
 
 
 def example_run(
@@ -61,7 +52,7 @@ def example_run(
             "forecast": Forecast(truth[:600], truth[:600] + noise, made[:600], Forcing.identity(16)),
             "invariants": example_card(truth, made, codes),
             "diagnostics": example_diagnostics(rng),
-            "geometry": Measures(example_measures(rng)),
+            "geometry": GeometryComparison.from_dict(example_measures(rng)),
             "tuning": example_tuning(),
         },
     )
@@ -119,8 +110,8 @@ def example_diagnostics(rng: np.random.Generator) -> FilterDiagnostics:
 def example_measures(rng: np.random.Generator) -> dict[str, Any]:
     """Return the plain form of a comparison with matrices, 7 directions of which are negative."""
     eigenvalues = np.sort(rng.lognormal(-4, 3, 120))[::-1]
-    traces = {"observed": 2e6, "complete": 8e6, "missing": 6e6, "missing_state": 3.6e6}
-    traces["missing_switching"] = 2.4e6
+    traces = {"observed": 1e4, "complete": 4e4, "missing": 3e4, "missing_state": 1.8e4}
+    traces["missing_switching"] = 1.2e4
     return {
         "forcing": {"policy": "identity", "interval": 16},
         "parameters": 960,

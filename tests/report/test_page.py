@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from example_runs import Measures, changed_run, example_run, example_tuning
+from example_runs import changed_run, example_run, example_tuning
 
 import palrnn.report
 from palrnn.engine import style
+from palrnn.geometry import GeometryComparison
 from palrnn.report.document import report_page, write_report
 from palrnn.report.page import rendered
 from palrnn.report.registry import headlines
@@ -306,7 +307,7 @@ def test_the_lesson_of_tuning_is_drawn_only_from_numbers_that_teach_it(
 def without_matrices(run: Run, **changes: Any) -> Run:
     gone = {"negative", "eigenvalues_itf", "eigenvalues_observed", "overlaps", "logdet_gap", "q90"}
     kept = {name: value for name, value in run["geometry"].to_dict().items() if name not in gone}
-    return changed_run(run, geometry=Measures(kept | changes))
+    return changed_run(run, geometry=GeometryComparison.from_dict(kept | changes))
 
 
 def test_directions_are_not_counted_where_there_are_no_matrices() -> None:

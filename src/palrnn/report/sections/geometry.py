@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from palrnn.geometry import GeometryComparison, InvariantErrorBars
+from palrnn.model import Forcing
 from palrnn.report.blocks import Block, Card, Figure, Note, Table, csv_download, number, typed_array
 from palrnn.report.drawing import axis, colour, line, log_axis, percent, sentence
 from palrnn.report.registry import headline, section
@@ -27,8 +28,7 @@ Measures = Mapping[str, Any]
 )
 def geometry(runs: Sequence[Run]) -> list[Block]:
     """Return the measures of mismatch, the spectra, the overlap and the split of missing information."""
-    found = {f"{i}": run["geometry"].to_dict() for i, run in enumerate(runs)}
-    pairs = [(run.name, found[f"{i}"]) for i, run in enumerate(runs)]
+    pairs = [(run.name, run["geometry"].to_dict()) for run in runs]
     names = [name for name, _ in pairs]
     blocks: list[Block] = [geometry_table([run["geometry"] for run in runs], names)]
     if any(_has_matrices(measures) for _, measures in pairs):
@@ -81,10 +81,10 @@ def geometry_table(found: Sequence[GeometryComparison], names: Sequence[str] = (
         return label, *(cells(measures) for measures in all_measures), note
 
     def trace(name: str) -> Any:
-        return lambda m: _with_error(_per_step(m, name), _per_step(m, f"{name}_stderr"))
+        return lambda m: _with_error(m.get(name), m.get(f"{name}_stderr"))
 
     rows = [
-        row("Forcing", lambda m: _forcing(m)),
+        row("Forcing", lambda m: repr(Forcing.from_dict(m["forcing"]))),
         row(
             "Curvature gap g, decades",
             lambda m: _with_error(m["gap"], m["gap_stderr"]),
@@ -277,19 +277,10 @@ def _overlaps(measures: Measures) -> list[tuple[int, float]]:
     return [] if measures.get("overlap") is None else [(measures["k"], measures["overlap"])]
 
 
-def _per_step(measures: Measures, name: str) -> float | None:
-    value = measures.get(name)
-    return None if value is None else value / measures["steps"]
-
-
 def _with_error(value: float | None, error: float | None) -> str:
     if value is None:
         return "–"
     return f"{number(value)} ± {number(error, 2)}" if error else number(value)
-
-
-def _forcing(measures: Measures) -> str:
-    return str(measures.get("forcing", ""))
 
 
 def _samples(measures: Measures) -> str:
