@@ -15,7 +15,7 @@ from palrnn.inference import reference_smoothing
 from palrnn.inference.codes import words_of
 from palrnn.inference.kernels import filter_loop, smoothing
 from palrnn.inference.particle_filter import checked_series
-from palrnn.inference.system import padded, padded_system
+from palrnn.inference.path_arrays import padded, path_arrays
 from palrnn.model import ALRNN, PALRNN
 
 
@@ -99,7 +99,7 @@ def _(drift: ALRNN, model: PALRNN, x: Floats, codes: NDArray[np.bool_]) -> PathP
     path = empty_path(model, x)
     lineage = np.zeros(len(codes), dtype=np.int32)
     loglik = smoothing.walk(
-        padded_system(model),
+        path_arrays(model),
         filter_loop.PAPER,
         np.uint64(0),
         x,

@@ -17,8 +17,8 @@ from palrnn.inference.codes import codes_of, words_of
 from palrnn.inference.fast_filter import TARGETS
 from palrnn.inference.kernels import smoothing as kernels
 from palrnn.inference.path import empty_path
+from palrnn.inference.path_arrays import path_arrays
 from palrnn.inference.record import FilterDiedError, Filtered
-from palrnn.inference.system import padded_system
 from palrnn.model import ALRNN
 
 _PATHS, _STATES = 0, 1
@@ -108,7 +108,7 @@ def _(
     if not model.is_standard:
         return states_given_paths.dispatch(object)(drift, filtered, lineages, codes, noise)
     steps, words = lineages.shape[1], words_of(codes)
-    system, room = padded_system(model), empty_path(model, x)
+    system, room = path_arrays(model), empty_path(model, x)
     before = np.full(steps, -1, dtype=np.int32)
     for s in np.lexsort(lineages.T[::-1]):
         shared = _shared(before, lineages[s])
