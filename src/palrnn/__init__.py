@@ -69,6 +69,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "inference": (
         "Evidence",
+        "FewPathsWarning",
         "FilterDiedError",
         "Filtered",
         "PathPosterior",

@@ -25,7 +25,7 @@ def tiny():
 def test_smoothed_gate_marginals_equal_enumeration(tiny, target, enumerated):
     model, x = tiny
     filtered = rbpf(model, x, particles=20_000, target=target)
-    codes = smooth(filtered, paths=10_000, seed=1).codes
+    codes = smooth(filtered, paths=10_000, seed=1, method="ancestors").codes
     # 10,000 draws from 20,000 weighted particles: standard error about 0.007, four of them
     np.testing.assert_allclose(codes.mean(axis=0), enumerated(model, x).gate_marginals, atol=0.028)
 
@@ -39,7 +39,8 @@ def test_smoothed_states_of_the_paper_are_the_mixture_of_smoothed_paths(tiny):
 
 def test_smoothed_states_of_the_exact_target_are_those_of_the_simulated_model(tiny):
     model, x = tiny
-    states = smooth(rbpf(model, x, particles=20_000, target="exact"), paths=10_000, seed=1).states
+    filtered = rbpf(model, x, particles=20_000, target="exact")
+    states = smooth(filtered, paths=10_000, seed=1, method="ancestors").states
     runs = simulated(model, x, 1_000_000, seed=0)
     weights = runs.likelihood / runs.likelihood.sum()
     mean = np.tensordot(weights, runs.states, axes=1)

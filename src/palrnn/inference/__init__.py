@@ -4,10 +4,11 @@ from palrnn.inference.evidence import Evidence, windowed_evidence
 from palrnn.inference.particle_filter import FilterDiedError, Filtered, rbpf
 from palrnn.inference.path import PathPosterior, path_posterior
 from palrnn.inference.resampling import resample
-from palrnn.inference.smoothing import Smoothed, smooth
+from palrnn.inference.smoothing import FewPathsWarning, Smoothed, smooth
 
 __all__ = [
     "Evidence",
+    "FewPathsWarning",
     "FilterDiedError",
     "Filtered",
     "PathPosterior",

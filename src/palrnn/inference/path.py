@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import Floats, as_floats
+from palrnn.engine.checks import Floats, as_floats, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.inference import filter_kernels, smoothing_kernels
 from palrnn.inference.particle_filter import checked_series
@@ -22,6 +22,7 @@ class Path(NamedTuple):
     ``filtered_mean (T, D)``, ``filtered_cov (T, D, D)``: the belief over z_t given x_{1:t} and earlier gates.
     ``mean (T, D)``: the same given the gate of t too, where the target conditions on it.
     ``predicted (T, D)``: the mean of z_t before x_t. ``backward (T, 2 D, D)``: the backward kernels.
+    ``inputs (T-1, P)``: the noisy gate inputs, NaN where the path has none.
     """
 
     filtered_mean: Floats
@@ -29,6 +30,7 @@ class Path(NamedTuple):
     mean: Floats
     predicted: Floats
     backward: Floats
+    inputs: Floats
 
 
 def empty_path(model: PALRNN, x: Floats) -> Path:
@@ -40,6 +42,7 @@ def empty_path(model: PALRNN, x: Floats) -> Path:
         np.zeros((times, dim)),
         np.zeros((times, dim)),
         np.zeros((times, 2 * dim, dim)),
+        np.full((times - 1, model.drift.gated), np.nan),
     )
     latent = np.arange(model.drift.latent_dim)
     path.filtered_mean[0, latent] = model.drift.embed(x[0])
@@ -65,11 +68,16 @@ class PathPosterior:
     lag_cov: Floats = field(repr=False)
 
 
-def path_posterior(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PathPosterior:
+def path_posterior(
+    model: PALRNN, x: ArrayLike, codes: ArrayLike, *, inputs: ArrayLike | None = None
+) -> PathPosterior:
     """Return the exact posterior of the states given ``x (T, N)`` and the gates ``codes (T-1, P)``.
 
-    Kalman filter and Rauch-Tung-Striebel smoother. The gates enter only through the transitions that they
-    select, as in the paper's filter; that they were drawn from the states is not used.
+    Kalman filter and Rauch-Tung-Striebel smoother. Without ``inputs``, the gates enter only through the
+    transitions that they select, as in the paper's filter; that they were drawn from the states is not used.
+    With the noisy gate inputs ``inputs (T-1, P)``, of which the codes are the signs, states are also
+    conditioned on these, as under ``target="exact"`` (`Smoothed` has both); ``log_likelihood`` is then that
+    of each x_{t+1} given x_{1:t} and inputs up to t.
     """
     pin_blas()
     series = checked_series(model, x)
@@ -78,16 +86,13 @@ def path_posterior(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PathPosteri
     if gates.shape != wanted:
         raise ValueError(f"codes must have shape {wanted}, got {gates.shape}")
     path = empty_path(model, series)
+    if inputs is not None:
+        path.inputs[:] = as_shape(inputs, "inputs", wanted)
+        if not np.array_equal(path.inputs > 0, gates > 0):
+            raise ValueError("inputs must be positive where codes are open, and only there")
     lineage = np.zeros(len(gates), dtype=np.int32)
     loglik = smoothing_kernels.walk(
-        padded_system(model),
-        filter_kernels.PAPER,
-        np.uint64(0),
-        series,
-        lineage,
-        packed_codes(gates > 0),
-        0,
-        path,
+        padded_system(model), False, np.uint64(0), series, lineage, packed_codes(gates > 0), 0, path
     )
     return _posterior(path, loglik, model.drift.latent_dim)
 

@@ -16,7 +16,6 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.inference.filter_kernels import EXACT
 from palrnn.inference.kalman_kernels import combine, condition, predict, transition
 from palrnn.inference.noise_kernels import GATES, fill_normals, stream_key
 
@@ -94,23 +93,24 @@ def backward_kernel(system, U, B, S, pair, backward):
 
 
 @kernel
-def walk(system, target, key, x, lineage, codes, first, path):
+def walk(system, drawn, key, x, lineage, codes, first, path):
     """Run the Kalman filter along a gate path from transition ``first``; return the log likelihood from it.
 
-    ``lineage (T-1,)`` gives the slots whose noise the filter used, ``codes (T-1, words)`` the gates. ``path``
-    holds what is kept per time (see `Path`); what it holds before ``first`` stays valid.
+    ``codes (T-1, words)`` are the gates. Where ``path.inputs (T-1, P)`` has numbers, the belief is
+    conditioned on them. With ``drawn`` they are drawn first, with the noise that the filter used for the
+    slots ``lineage (T-1,)``. ``path`` holds what is kept per time (see `Path`); what it holds before
+    ``first`` stays valid.
     """
     steps = codes.shape[0]
-    dim, latent = system.A.shape[0], system.latent_dim
+    dim, latent, gated = system.A.shape[0], system.latent_dim, system.gate.shape[0]
     Jt, U, B, S = np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim))
     pair = np.empty((dim, 2 * dim))
-    values = np.empty((system.gate.shape[0], 1))
     mean, cov = path.filtered_mean[first].copy(), path.filtered_cov[first].copy()
     loglik = 0.0
     for t in range(first, steps):
-        if target == EXACT:
-            fill_normals(stream_key(key, t, GATES), lineage[t], values)
-            condition(mean, cov, latent - values.shape[0], values[:, 0], system.gate, True, latent)
+        if drawn:
+            fill_normals(stream_key(key, t, GATES), lineage[t], path.inputs[t].reshape((gated, 1)))
+        condition(mean, cov, latent - gated, path.inputs[t], system.gate, drawn, latent)
         path.mean[t] = mean
         transition(system, codes[t], Jt)
         U[:] = cov
