@@ -1,4 +1,4 @@
-"""Backward simulation: its weights against plain Kalman filters, its draws against grids and enumeration."""
+"""Particle Gibbs: its weights against plain Kalman filters, its draws against grids and enumeration."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from oracles.small_models import drawn_series, gated_model
 
 from palrnn import FewPathsWarning, path_posterior, rbpf, smooth
 from palrnn.inference.bundles import in_panels
+from palrnn.inference.conditional import ConditionalFilter
 from palrnn.inference.match_kernels import agreement, in_coordinates, precision_form
 from palrnn.inference.message_kernels import look_back
 from palrnn.inference.path import packed_codes
@@ -99,7 +100,7 @@ def standard_scores(values, truth):
     return (values.mean(axis=0) - truth) / np.maximum(error, 0.25 / len(values))
 
 
-@pytest.mark.parametrize("method", ["ancestors", "backward"])
+@pytest.mark.parametrize("method", ["ancestors", "gibbs"])
 @pytest.mark.parametrize(("gated", "observed"), [(1, 1), (2, 1)])
 def test_gates_pairs_of_gates_and_states_are_those_of_the_grid(method, gated, observed):
     model = gated_model(gated, observed=observed, latent=2)
@@ -126,6 +127,26 @@ def test_gates_pairs_of_gates_and_states_are_those_of_the_grid(method, gated, ob
         np.testing.assert_allclose(standard_scores(np.array(drawn), truth), 0.0, atol=4.5)
 
 
+@pytest.mark.parametrize("particles", [2, 5, LANES + 3])
+def test_the_chain_forgets_a_bad_start_and_is_exact_with_few_particles(particles):
+    model = gated_model(2, observed=1, latent=2)
+    x = drawn_series(model, 12)
+    exact = grid_posterior(model, x)
+    chain = ConditionalFilter(model, x, particles)
+    rng = np.random.default_rng(particles)
+    path = np.full((11, 2), 3.0)
+    drawn = []
+    for _ in range(100 + 6000):
+        path = chain.sweep(path, int(rng.integers(2**63)))
+        drawn.append((path > 0) @ np.array([2, 1]))
+    one = np.eye(4)[np.array(drawn[100:])]
+    # 60 stretches of 100 sweeps, over which the chain forgets even with two particles, count as independent
+    codes = one.reshape(60, 100, 11, 4).mean(axis=1)
+    error = np.maximum(codes.std(axis=0, ddof=1) / np.sqrt(60), 1e-3)
+    # 44 numbers: 4.5 standard errors
+    np.testing.assert_allclose((codes.mean(axis=0) - exact.codes) / error, 0.0, atol=4.5)
+
+
 def test_gates_without_noise_are_those_of_enumeration_and_of_their_states():
     # inputs are the states themselves: a path may only be joined to a past that fits exactly
     model = gated_model(2, gate_std=0.0, seed=8)
@@ -142,15 +163,15 @@ def test_gates_without_noise_are_those_of_enumeration_and_of_their_states():
     np.testing.assert_allclose(scores, 0.0, atol=4.0)
 
 
-def test_tracing_ancestors_coalesces_and_says_so_where_backward_simulation_does_not():
+def test_tracing_ancestors_coalesces_and_says_so_where_particle_gibbs_does_not():
     model = gated_model(3, observed=2, latent=6)
     filtered = rbpf(model, drawn_series(model, 100), particles=64, target="exact", ess_threshold=2.0)
     with pytest.warns(
-        FewPathsWarning, match=r"the 64 paths pass through . different particles at step 0: .*backward"
+        FewPathsWarning, match=r"the 64 paths pass through . different draws at step 0: .*gibbs"
     ):
         traced = smooth(filtered, paths=64, method="ancestors")
     found = smooth(filtered, paths=64)
-    assert found.method == "backward"
+    assert found.method == "gibbs"
     assert traced.distinct[0] < 10
     assert found.distinct.min() > 16
 
@@ -158,7 +179,7 @@ def test_tracing_ancestors_coalesces_and_says_so_where_backward_simulation_does_
 def test_inputs_have_the_signs_of_their_gates_and_make_the_states_what_they_are():
     model = gated_model(3, observed=2, latent=6)
     x = drawn_series(model, 15)
-    for method in ("ancestors", "backward"):
+    for method in ("ancestors", "gibbs"):
         filtered = rbpf(model, x, particles=32, target="exact")
         found = smooth(filtered, paths=3, states_per_path=4000, method=method)
         np.testing.assert_array_equal(found.inputs > 0, found.codes)
@@ -173,16 +194,16 @@ def test_a_path_does_not_depend_on_the_number_of_paths():
     model = gated_model(2, observed=2, latent=5)
     filtered = rbpf(model, drawn_series(model, 25), particles=30, target="exact")
     one, many = smooth(filtered, paths=1, seed=4), smooth(filtered, paths=20, seed=4)
-    np.testing.assert_array_equal(one.lineages[0], many.lineages[0])
+    np.testing.assert_array_equal(one.inputs[0], many.inputs[0])
     np.testing.assert_array_equal(one.states[0], many.states[0])
 
 
-def test_the_paper_s_target_has_no_backward_simulation():
+def test_the_paper_s_target_has_ancestors_only():
     model = gated_model(2)
     filtered = rbpf(model, drawn_series(model, 10), particles=16)
     assert smooth(filtered).method == "ancestors"
     assert np.isnan(smooth(filtered).inputs).all()
     with pytest.raises(ValueError, match="target='exact'"):
-        smooth(filtered, method="backward")
+        smooth(filtered, method="gibbs")
     with pytest.raises(ValueError, match="method"):
         smooth(filtered, method="forward")
