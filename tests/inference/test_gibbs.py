@@ -9,12 +9,12 @@ from oracles.small_models import drawn_series, gated_model
 
 from palrnn import FewPathsWarning, path_posterior, rbpf, smooth
 from palrnn.inference.bundles import in_panels
-from palrnn.inference.conditional import ConditionalFilter
-from palrnn.inference.match_kernels import agreement, in_coordinates, precision_form
-from palrnn.inference.message_kernels import look_back
-from palrnn.inference.path import packed_codes
+from palrnn.inference.codes import words_of
+from palrnn.inference.conditional import conditional_filter
+from palrnn.inference.kernels.match import agreement, in_coordinates, precision_form
+from palrnn.inference.kernels.message import look_back
+from palrnn.inference.kernels.tiles import LANES
 from palrnn.inference.system import aligned, padded, padded_system
-from palrnn.inference.tile_kernels import LANES
 
 
 def message_of(model, x, codes, inputs, t):
@@ -22,7 +22,7 @@ def message_of(model, x, codes, inputs, t):
     system, dim = padded_system(model), padded(model.drift.latent_dim)
     Omega, vector = np.zeros((dim, dim)), np.zeros(dim)
     scratch = [np.empty((dim, dim)) for _ in range(4)]
-    words = packed_codes(codes)
+    words = words_of(codes)
     for k in range(len(codes) - 1, t - 1, -1):
         look_back(system, words[k], x[k + 1], inputs[k], Omega, vector, *scratch)
     latent = model.drift.latent_dim
@@ -132,7 +132,7 @@ def test_the_chain_forgets_a_bad_start_and_is_exact_with_few_particles(particles
     model = gated_model(2, observed=1, latent=2)
     x = drawn_series(model, 12)
     exact = grid_posterior(model, x)
-    chain = ConditionalFilter(model, x, particles)
+    chain = conditional_filter(model, x, particles)
     rng = np.random.default_rng(particles)
     path = np.full((11, 2), 3.0)
     drawn = []

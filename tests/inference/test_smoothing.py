@@ -11,6 +11,7 @@ from oracles.gate_paths import (
 from oracles.small_models import drawn_series, gated_model
 
 from palrnn import path_posterior, rbpf, smooth
+from palrnn.inference.smoothing import drawn_paths
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,9 @@ def test_paths_that_share_a_past_are_the_same_as_walked_alone():
     # the walk reuses what neighbouring paths have in common; a path drawn alone must give the same states
     model = gated_model(2, observed=2, latent=5)
     filtered = rbpf(model, drawn_series(model, 25), particles=30, target="exact")
-    one, many = smooth(filtered, paths=1, seed=4), smooth(filtered, paths=64, seed=4)
+    one, many = (
+        drawn_paths(filtered, paths=paths, states_per_path=1, seed=4, method="ancestors") for paths in (1, 64)
+    )
     assert (one.lineages[0] == many.lineages[0]).all()
     np.testing.assert_array_equal(one.states[0], many.states[0])
 

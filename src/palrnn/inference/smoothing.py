@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,21 +13,23 @@ from numpy.typing import NDArray
 from palrnn.engine.checks import Floats, as_int, one_of
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
-from palrnn.inference import smoothing_kernels as kernels
-from palrnn.inference.conditional import ConditionalFilter
-from palrnn.inference.particle_filter import FilterDiedError, Filtered
-from palrnn.inference.path import empty_path, packed_codes, unpacked_codes
+from palrnn.inference import reference_smoothing
+from palrnn.inference.codes import words_of
+from palrnn.inference.gate_paths import GatePaths, gibbs_paths, traced_paths
+from palrnn.inference.kernels import smoothing as kernels
+from palrnn.inference.path import empty_path
+from palrnn.inference.record import FilterDiedError, Filtered
 from palrnn.inference.system import padded_system
+from palrnn.model import ALRNN, PALRNN
 
-_PATHS, _STATES, _SWEEPS = 0, 1, 2
+METHODS = ("ancestors", "gibbs")
+_STATES = 1
+# numbers in the covariances that plain walks hold at once: a few of 64 MB
+_WALKED = 8_000_000
 # products of four states, as in the squares of scores, overflow beyond
 _BEYOND = 1e60
 # different paths beyond which a covariance over them is fair
 _ENOUGH = 64
-# particles of the conditional filter: two sweeps with 16 leave a correlation of 0.05 between neighbouring
-# paths
-_CONDITIONAL = 16
-METHODS = ("ancestors", "gibbs")
 
 
 class FewPathsWarning(UserWarning):
@@ -74,7 +78,7 @@ def smooth(
     ``method="ancestors"``, the paper's, traces the ancestors of final particles. It coalesces: the early part
     of all paths is soon one and the same. ``method="gibbs"`` starts from one such path and goes on from path
     to path by ``sweeps`` passes of a conditional particle filter with ancestor sampling (see
-    `conditional_kernels`). Its paths differ from their neighbours everywhere and have no bias that depends on
+    `kernels.conditional`). Its paths differ from their neighbours everywhere and have no bias that depends on
     the number of particles. It is the default where ``target="exact"``. Under the paper's target the
     probability of a gate depends on the belief that all gates before it leave, so that no other past can be
     weighed without walking the whole future again: there, ancestors are the only choice.
@@ -110,73 +114,61 @@ def drawn_paths(
         raise ValueError(f"filtered must be what rbpf returns, got {type(filtered).__name__}")
     method = _checked_method(method, filtered)
     pin_blas()
-    model, steps = filtered.model, len(filtered.increments)
-    drawn = filtered.target == "exact" and method == "ancestors"
     if method == "ancestors":
-        lineages = drawn_lineages(filtered, paths, seed)
-        packed = filtered.packed[np.arange(steps), lineages]
-        inputs = np.full((paths, steps, model.drift.gated), np.nan)
+        drawn = traced_paths(filtered, paths, seed)
     else:
-        inputs = _gibbs_paths(filtered, paths, sweeps, seed)
-        lineages, packed = _numbered(inputs), packed_codes(inputs > 0)
-    states = np.empty((paths, draws, steps + 1, model.drift.latent_dim))
-    system, room = padded_system(model), empty_path(model, filtered.x)
-    before = np.full(steps, -1, dtype=np.int32)
-    for s in np.lexsort(lineages.T[::-1]):
-        shared = _shared(before, lineages[s])
-        if shared < steps:
-            room.inputs[shared:] = inputs[s, shared:]
-            key = np.uint64(filtered.key)
-            kernels.walk(system, drawn, key, filtered.x, lineages[s], packed[s], shared, room)
-        inputs[s] = room.inputs
-        generator(seed, _STATES, int(s)).standard_normal(out=states[s])
-        kernels.sample_states(room, states[s])
-        before = lineages[s]
+        drawn = gibbs_paths(filtered, paths, sweeps, seed)
+    states = drawn_states(filtered.model, filtered.x, drawn, draws, seed)
+    distinct = np.array([len(np.unique(column)) for column in drawn.lineages.T], dtype=np.int64)
+    return Smoothed(drawn.codes, drawn.inputs, states, drawn.lineages, distinct, method)
+
+
+def drawn_states(model: PALRNN, x: Floats, paths: GatePaths, draws: int, seed: int) -> Floats:
+    """Return ``draws`` states for each path, ``(S, K, T, M)``; a path has its own random stream."""
+    noise = np.empty((len(paths.codes), draws, len(x), model.drift.latent_dim))
+    for s in range(len(noise)):
+        generator(seed, _STATES, s).standard_normal(out=noise[s])
+    states = states_given_paths(model.drift, model, x, paths, noise)
     if not (np.abs(states) < _BEYOND).all():
         raise FilterDiedError(
             "the states given a gate path are beyond all bounds, and their covariances no longer positive"
             " definite: the model explodes on this segment"
         )
-    distinct = np.array([len(np.unique(column)) for column in lineages.T], dtype=np.int64)
-    codes = unpacked_codes(packed, model.drift.gated)
-    return Smoothed(codes, inputs, states, lineages, distinct, method)
+    return states
 
 
-def drawn_lineages(filtered: Filtered, paths: int, seed: int) -> NDArray[np.int32]:
-    """Return ``(S, T-1)`` slots: final particles drawn by their weights, with their ancestors."""
-    weights = np.exp(filtered.log_weights)
-    last = generator(seed, _PATHS).choice(filtered.particles, size=paths, p=weights / weights.sum())
-    lineages = np.empty((paths, len(filtered.increments)), dtype=np.int32)
-    kernels.trace(filtered.ancestors, last.astype(np.int64), lineages)
-    return lineages
+@singledispatch
+def states_given_paths(drift: Any, model: PALRNN, x: Floats, paths: GatePaths, noise: Floats) -> Floats:
+    """Return states drawn given each path, made of standard normal ``noise (S, K, T, M)``, which is used up.
+
+    `reference_smoothing`, unless something is registered for this kind of ``drift``.
+    """
+    size = max(1, _WALKED // (noise.shape[2] * noise.shape[3] ** 2))
+    inputs = None if np.isnan(paths.inputs).any() else paths.inputs
+    for first in range(0, len(noise), size):
+        some = slice(first, first + size)
+        with np.errstate(all="ignore"):  # an explosion is noticed by the caller
+            walk = reference_smoothing.walk(
+                model, x, paths.codes[some], None if inputs is None else inputs[some]
+            )
+            noise[some] = reference_smoothing.sampled_states(walk, noise[some])
+    return noise
 
 
-def traced_inputs(filtered: Filtered, lineage: NDArray[np.int32]) -> Floats:
-    """Return the inputs ``(T-1, P)`` that the filter drew along a lineage, under the exact target."""
-    packed = filtered.packed[np.arange(len(lineage)), lineage]
-    room = empty_path(filtered.model, filtered.x)
-    key = np.uint64(filtered.key)
-    kernels.walk(padded_system(filtered.model), True, key, filtered.x, lineage, packed, 0, room)
-    return room.inputs
-
-
-def _gibbs_paths(filtered: Filtered, paths: int, sweeps: int, seed: int) -> Floats:
-    """Return the inputs ``(S, T-1, P)`` of every ``sweeps``-th path of the chain that the filter's begins."""
-    chain = ConditionalFilter(filtered.model, filtered.x, _CONDITIONAL)
-    path = traced_inputs(filtered, drawn_lineages(filtered, 1, seed)[0])
-    inputs = np.empty((paths, *path.shape))
-    keys = generator(seed, _SWEEPS).integers(0, 2**64, size=(paths, sweeps), dtype=np.uint64)
-    for s, several in enumerate(keys):
-        for key in several:
-            path = chain.sweep(path, int(key))
-        inputs[s] = path
-    return inputs
-
-
-def _numbered(inputs: Floats) -> NDArray[np.int32]:
-    """Return ``(S, T-1)`` numbers, the same at a time where the inputs of ``(S, T-1, P)`` are."""
-    columns = [np.unique(inputs[:, t], axis=0, return_inverse=True)[1] for t in range(inputs.shape[1])]
-    return np.stack([column.ravel() for column in columns], axis=1).astype(np.int32)
+@states_given_paths.register
+def _(drift: ALRNN, model: PALRNN, x: Floats, paths: GatePaths, noise: Floats) -> Floats:
+    if not model.is_standard:
+        return states_given_paths.dispatch(object)(drift, model, x, paths, noise)
+    steps, words = paths.lineages.shape[1], words_of(paths.codes)
+    system, room = padded_system(model), empty_path(model, x)
+    before = np.full(steps, -1, dtype=np.int32)
+    for s in np.lexsort(paths.lineages.T[::-1]):
+        shared = _shared(before, paths.lineages[s])
+        if shared < steps:
+            kernels.walk(system, x, words[s], paths.inputs[s], shared, room)
+        kernels.sample_states(room, noise[s])
+        before = paths.lineages[s]
+    return noise
 
 
 def _checked_method(method: str | None, filtered: Filtered) -> str:
