@@ -47,6 +47,11 @@ class Gates(NamedTuple):
     g: Floats
     variance: float
 
+    @property
+    def covariance(self) -> Floats:
+        """The covariance of the gate noise, ``(P, P)``."""
+        return self.variance * np.eye(len(self.g))
+
 
 def filter_pass(
     model: PALRNN, x: Floats, config: FilterConfig, key: int, plan: NDArray[np.int8], progress: Progress
@@ -115,7 +120,7 @@ def draw_gates(beliefs: Beliefs, gates: Gates, noise: Floats, target: str) -> tu
     if target == "paper":
         nu = np.einsum("jk,nkl,jl->nj", G, beliefs.cov, G, optimize=True)
         return mean + np.sqrt(nu + variance) * noise > 0, beliefs
-    after, inputs, _ = condition(beliefs, G, g, variance * np.eye(len(g)), noise=noise)
+    after, inputs, _ = condition(beliefs, G, g, gates.covariance, noise=noise)
     return inputs > 0, after
 
 
