@@ -142,7 +142,7 @@ def test_more_than_64_gates_are_packed_and_found_again():
     x = drawn_series(model, 6)
     for target in ("paper", "exact"):
         filtered = rbpf(model, x, particles=32, target=target)
-        drawn = smooth(filtered, paths=400, seed=2)
+        drawn = smooth(filtered, paths=400, seed=2, method="ancestors")
         weights = np.exp(filtered.log_weights)
         # the last step's gates come straight from the weighted particles: 400 draws, 4.5 standard errors
         np.testing.assert_allclose(drawn.codes[:, -1].mean(axis=0), filtered.gate_probability[-1], atol=0.113)

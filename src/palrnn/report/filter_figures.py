@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from palrnn.engine.checks import Floats
+from palrnn.engine.style import BLACK, BLUE, ORANGE, SEQUENTIAL, SKY, VERMILION, styled
 from palrnn.inference import Filtered
-from palrnn.report.style import BLACK, BLUE, ORANGE, SEQUENTIAL, SKY, VERMILION, styled
 
 
 def diagnostics_figure(filtered: Filtered, *, start: int = 0) -> Figure:
