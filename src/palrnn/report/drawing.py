@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
 from palrnn.report.blocks import Block, Side
-from palrnn.report.findings import Run
+from palrnn.report.view import Run
 
 #: The order in which runs and codes take their colours; the page turns the names into the theme's colours.
 COLOURS = ("@blue", "@vermilion", "@green", "@purple", "@orange", "@sky")
@@ -51,16 +52,16 @@ def thinned(length: int, most: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.unique(np.linspace(0, length - 1, most).round().astype(np.int64))
 
 
-def stretch(series: Floats, most: int) -> Floats:
-    """Return the last ``most`` steps: unlike thinning, this keeps a trajectory smooth."""
-    return series[-most:]
-
-
 def per_run(runs: Sequence[Run], draw: Callable[[Run, str], Iterable[Block]]) -> tuple[Block, ...]:
     """Return the blocks of one run, or those of several in columns; ``draw`` gets the run and its key."""
-    if len(runs) == 1:
-        return tuple(draw(runs[0], "run0"))
+    if len(runs) < 2:
+        return tuple(draw(runs[0], "run0")) if runs else ()
     return (Side(tuple((run.name, tuple(draw(run, f"run{i}"))) for i, run in enumerate(runs))),)
+
+
+def bits(code: NDArray[np.bool_]) -> str:
+    """Return a switching code as a string of zeros and ones."""
+    return "".join("1" if bit else "0" for bit in code)
 
 
 def percent(share: float) -> str:

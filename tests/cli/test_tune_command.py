@@ -42,7 +42,8 @@ def test_it_writes_the_tuned_model_its_history_a_picture_and_the_settings(files,
     model, x, run = files
     code, out, _ = call(capsys, "tune", model, x, "--configuration", "calib", "-o", run, *QUICK)
     assert code == 0
-    assert "held-out evidence" in out
+    assert "Evidence" in out
+    assert "calib: noise levels tuned" in out
     tuned = load_checkpoint(run / "checkpoint.safetensors")
     assert isinstance(tuned.model, PALRNN)
     assert np.array_equal(tuned.model.drift.theta, load_checkpoint(model).model.theta)
@@ -51,8 +52,8 @@ def test_it_writes_the_tuned_model_its_history_a_picture_and_the_settings(files,
     assert len((run / "history.csv").read_text().splitlines()) == 4
     assert (run / "before_after.png").read_bytes().startswith(b"\x89PNG")
     settings = tomllib.loads((run / "config.toml").read_text())
-    assert settings["saem"]["configuration"] == "calib"
-    assert settings["source"]["series"] == str(x)
+    assert settings["tuning"]["saem"]["configuration"] == "calib"
+    assert settings["tuning"]["series"] == str(x)
 
 
 def test_the_same_command_again_changes_nothing_and_its_settings_file_repeats_it(files, capsys):
@@ -77,7 +78,7 @@ def test_of_a_file_with_trials_the_last_is_held_out(files, capsys):
     other = run.parent / "joined"
     words = ("tune", model, x, "--configuration", "calib", "--test-fraction", 0.25, "--json", "-o", other)
     _, joined, _ = call(capsys, *words, *QUICK)
-    found, expected = (json.loads(text)["before"] for text in (out, joined))
+    found, expected = (json.loads(text)["rows"]["before"] for text in (out, joined))
     assert found["heldout_evidence"] == expected["heldout_evidence"]
 
 
@@ -121,7 +122,7 @@ def test_the_anchor_is_forced_as_in_training_unless_told_otherwise(files, capsys
 
     def tau(checkpoint, output, *more):
         assert call(capsys, "tune", checkpoint, x, "-o", output, *words, *more)[0] == 0
-        return tomllib.loads((output / "config.toml").read_text())["saem"]["tau"]
+        return tomllib.loads((output / "config.toml").read_text())["tuning"]["saem"]["forcing"]["interval"]
 
     assert tau(model, run) == 7
     assert tau(model, run.parent / "told", "--tau", 5) == 5
@@ -140,7 +141,7 @@ def test_the_data_of_the_paper_needs_no_file(tmp_path, capsys):
     )
     assert code == 0
     # a contracting model: its exponent is far below Lorenz-63's 0.9056
-    assert json.loads(out)["after"]["lyapunov_error"] < -10
+    assert json.loads(out)["rows"]["calib"]["lyapunov_error"] < -10
 
 
 @pytest.mark.parametrize(

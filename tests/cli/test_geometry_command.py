@@ -24,7 +24,7 @@ def drift():
 
 @pytest.fixture
 def folder(tmp_path, drift):
-    """A run folder with a checkpoint, its config.toml, and a raw series beside it."""
+    """A run of 0.1 with a checkpoint and its config.toml, and a raw series beside it."""
     rng = np.random.default_rng(0)
     model = PALRNN(drift, 0.2, 0.2, 0.2)
     x = model.sample(rng.standard_normal(2), 300, seed=1).observations
@@ -34,7 +34,7 @@ def folder(tmp_path, drift):
     save_checkpoint(
         tmp_path / "checkpoint.safetensors", drift, standardizer=standardizer, dt=0.1, training=training
     )
-    (tmp_path / "config.toml").write_text("[data]\nprocess_std = 0.2\nobservation_std = 0.3\n")
+    (tmp_path / "config.toml").write_text('[data]\nseries = "lorenz63"\nprocess_std = 0.2\n')
     return tmp_path
 
 
@@ -47,14 +47,13 @@ def run(capsys, *words):
 
 def test_the_command_writes_matrices_summary_and_figures(capsys, folder, drift):
     out = folder / "out"
-    budget = ("--steps", 40, "--paths", 60, "--states-per-path", 4, "--draws", 3)
+    budget = ("--steps", 40, "--paths", 60, "--draws", 3, "--observation-std", 0.3)
     code, printed, _ = run(capsys, "geometry", folder, folder / "series.npy", *budget, "-o", out, "--json")
     assert code == 0
     values = json.loads(printed)
     assert values | {"output": None} == json.loads((out / "summary.json").read_text()) | {"output": None}
-    # as trained, and as noisy as the data it was trained on
-    assert (values["tau"], values["alpha"]) == (7, 0.5)
-    assert (values["process_std"], values["observation_std"], values["gate_std"]) == (0.2, 0.3, 0.1)
+    # as trained, with the usual noise but for what was given
+    assert values["forcing"] == {"policy": "generalised", "alpha": 0.5, "interval": 7}
     matrices = load_file(out / "matrices.safetensors")
     names = {"itf", "observed", "complete", "missing", "missing_state", "missing_switching"}
     assert set(matrices) == names
@@ -74,7 +73,7 @@ def test_the_command_prints_a_table_and_the_warning(capsys, folder):
     words = ("geometry", folder, folder / "series.npy", "--steps", 40, "--paths", 3, "--draws", 0)
     code, printed, _ = run(capsys, *words, "-o", folder / "out")
     assert code == 0
-    for word in ("curvature gap", "MIR", "code entropy", "negative directions", "note: 3 samples cannot"):
+    for word in ("Curvature gap", "Missing-information ratio", "code entropy", "negative γ"):
         assert word in printed
     assert not (folder / "out" / "error_bars.png").exists()
 
@@ -87,14 +86,15 @@ def test_a_palrnn_brings_its_own_noise_and_options_win(capsys, folder, drift):
     assert code == 0
     values = json.loads(printed)
     assert values["process_std"] == [0.15] * 4
-    assert (values["observation_std"], values["gate_std"], values["tau"]) == (0.25, 0.5, 16)
+    assert (values["observation_std"], values["gate_std"]) == (0.25, 0.5)
+    assert values["forcing"] == {"policy": "identity", "interval": 16}
 
 
 def test_a_segment_outside_the_series_is_an_error_in_one_line(capsys, folder):
     words = ("geometry", folder, folder / "series.npy", "--start", 290, "--steps", 40)
     code, _, errors = run(capsys, *words)
     assert code == 1
-    assert "--start 290 and --steps 40 do not fit a series of 300 rows" in errors
+    assert "start 290 and steps 40 do not fit a series of 300 rows" in errors
 
 
 def test_a_model_too_large_for_matrices_is_compared_without_them(monkeypatch, drift):
@@ -110,6 +110,6 @@ def test_a_model_too_large_for_matrices_is_compared_without_them(monkeypatch, dr
     assert light.gap == pytest.approx(dense.gap, rel=1e-10)
     # the ridge moves eigenvalues only, and Lanczos converges to rounding
     assert light.overlap == pytest.approx(dense.overlap, abs=1e-6)
-    assert set(light.as_dict()) < set(dense.as_dict())
+    assert set(light.to_dict()) < set(dense.to_dict())
     with pytest.raises(ValueError, match="no matrices to save"):
         light.save("nowhere.safetensors")
