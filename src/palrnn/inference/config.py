@@ -38,7 +38,7 @@ class FilterSettings(TypedDict, total=False):
     """The settings of `FilterConfig` as keyword arguments."""
 
     particles: int
-    target: str
+    target: Literal["paper", "exact"]
     resampling: str
     ess_threshold: float
     seed: int
