@@ -8,12 +8,12 @@ import numpy as np
 from lorenz_model import trained
 from matplotlib.figure import Figure
 
+from palrnn.engine.style import BLUE, VERMILION, save_figure, styled
 from palrnn.invariants import fixed_points
-from palrnn.report.style import BLUE, VERMILION, save_figure, styled
 
 model, standardizer, test = trained()
 found = fixed_points(model)
-x = standardizer.inverse(model.rollout(test[0], 6_000, discard=500)[:, :3])
+x = standardizer.inverse(model.rollout(test[0], 6_000, discard=500).states[:, :3])
 points = standardizer.inverse(found.points[:, :3])
 root = np.sqrt(8 / 3 * 27)
 

@@ -9,13 +9,13 @@ import numpy as np
 from lorenz_model import trained
 from matplotlib.figure import Figure
 
+from palrnn.engine.style import BLUE, VERMILION, save_figure, styled
 from palrnn.geometry import IndefiniteInformationWarning, curvature_gap, itf_fisher, observed_information
 from palrnn.model import PALRNN
-from palrnn.report.style import BLUE, VERMILION, save_figure, styled
 
 model, _, test = trained()
 segment = test[:200]
-noisy = PALRNN(model, process_std=0.1, observation_std=0.1, gate_std=0.1)
+noisy = PALRNN(model, process=0.1, observation=0.1, gate_std=0.1)
 itf = itf_fisher(model, segment, tau=16, observation_std=0.1)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", IndefiniteInformationWarning)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SEGMENT, _NOISE, _FILTER = "The segment", "The PAL-RNN (in standardised units, per step)", "The filter"
 # where the paper's fine-tuning starts
-_START_NOISE = {"process_std": 0.1, "observation_std": 0.1, "gate_std": 0.7}
+_START_NOISE = {"process": 0.1, "observation": 0.1, "gate_std": 0.7}
 
 
 def _option(words: str, panel: str) -> Any:
@@ -60,15 +60,15 @@ def filter_command(
     from palrnn.data import load_series
     from palrnn.engine.files import write_text
     from palrnn.engine.progress import listening
+    from palrnn.engine.style import save_figure
     from palrnn.inference import rbpf
     from palrnn.model import load_checkpoint
     from palrnn.report.filter_figures import diagnostics_figure
-    from palrnn.report.style import save_figure
 
     voice = Voice(json, quiet)
     voice.compiling()
     loaded = load_checkpoint(checkpoint / "checkpoint.safetensors" if checkpoint.is_dir() else checkpoint)
-    noise = {"process_std": process_std, "observation_std": observation_std, "gate_std": gate_std}
+    noise = {"process": process_std, "observation": observation_std, "gate_std": gate_std}
     model = _probabilistic(loaded, noise)
     x = _segment(loaded, load_series(series, allow_nan=True), start, length)
     with listening(voice.progress("filter"), "filter") as report:
@@ -94,7 +94,7 @@ def _probabilistic(loaded: Checkpoint, asked: dict[str, float | None]) -> PALRNN
     """Return the PAL-RNN to filter with: the noise asked for, else the model's own, else the usual start."""
     from palrnn.model import PALRNN
 
-    noise: dict[str, Any] = {**_START_NOISE, "initial_std": None}
+    noise: dict[str, Any] = {**_START_NOISE, "initial": None}
     if isinstance(loaded.model, PALRNN):
         noise = {name: getattr(loaded.model, name) for name in noise}
     return PALRNN(
@@ -141,20 +141,20 @@ def _summary(filtered: Filtered, model: PALRNN) -> dict[str, Any]:
         "entropy_bound_bits": filtered.entropy_bound,
         "particles": filtered.particles,
         "target": filtered.target,
-        "resampling": filtered.resampling,
-        "process_std": model.process_std,
-        "observation_std": model.observation_std,
+        "resampling": filtered.config.resampling,
+        "process_std": model.process.std,
+        "observation_std": model.observation.std,
         "gate_std": model.gate_std,
     }
 
 
 def _words(filtered: Filtered, summary: dict[str, Any], output: Path) -> str:
-    particles = filtered.particles
+    particles, scheme = filtered.particles, filtered.config.resampling
     per_step = f"{summary['log_evidence_per_step_and_dimension']:.4f} per step and dimension"
     rows = [
         ("log evidence", f"{summary['log_evidence']:.3f}", per_step),
         ("effective sample size", f"{summary['mean_ess']:.1f}", f"mean, of {particles} particles"),
-        ("resampled", f"{summary['resampled']} times", f"in {summary['steps']} steps, {filtered.resampling}"),
+        ("resampled", f"{summary['resampled']} times", f"in {summary['steps']} steps, {scheme}"),
         (
             "code entropy",
             f"{summary['code_entropy_bits']:.3f} bits",

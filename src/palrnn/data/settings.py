@@ -1,0 +1,44 @@
+"""`DataSettings`: where a series comes from and how it is prepared, as in the table [data] of config.toml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from palrnn.engine.config import Config, Count, Level, Positive, Seed
+from palrnn.engine.text import printable
+
+#: What ``series`` says of data that were given as arrays or data frames.
+IN_MEMORY = "in memory"
+#: What a dataset is called that came from memory without a name.
+UNNAMED = "reconstruction"
+#: Settings that mean something for simulated systems only.
+SIMULATED_ONLY = ("steps", "process_std", "observation_std", "data_seed", "parameters")
+
+
+class DataSettings(Config):
+    """Where a series comes from (a file, a simulated system, or memory), and how it is prepared."""
+
+    series: str
+    name: str | None = None
+    dt: Positive | None = None
+    test_fraction: Annotated[float, Field(gt=0, le=0.9)] = 0.2
+    columns: tuple[str, ...] | None = None
+    time: str | None = None
+    trial: str = "trial"
+    lags: Count = 1
+    delay: Count | None = None
+    steps: Annotated[Count, Field(ge=4)] | None = None
+    process_std: Level | None = None
+    observation_std: Level | None = None
+    data_seed: Seed | None = None
+    parameters: dict[str, int | float] | None = None
+    system: str | None = None
+    lyapunov: float | None = None
+
+
+def dataset_name(series: str) -> str:
+    """Return what to call a dataset of this ``series``, if nobody gave it a name."""
+    return UNNAMED if series == IN_MEMORY else printable(Path(series).stem)

@@ -1,0 +1,200 @@
+"""The forced rollout and its adjoint: teacher-forced loss and gradient in closed form.
+
+Layout. All arrays are C-contiguous and of one dtype (float32 in training, float64 otherwise). States are
+``(time, batch, width)``: units are padded with zeros to a whole number of lanes. One step is one product
+``(B, M) (M, M)``, done with its aftermath in `steps`; the weight gradient is a product over time and
+batch, done by BLAS. The parameters are one vector ``theta = [A, W row-major, h, E row-major]``.
+
+On a free (ungated) unit z = phi*(z), so ``A`` folds into the diagonal of ``W``: W' = W + diag(A) there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from palrnn.engine.kernel import kernel
+from palrnn.engine.lanes import lane_count
+from palrnn.forcing.kernels.steps import advance, retreat
+
+
+@kernel
+def padded(dim, array):
+    """``dim`` rounded up to a whole number of lanes of the array's dtype."""
+    lanes = lane_count(array)
+    return (dim + lanes - 1) // lanes * lanes
+
+
+@kernel
+def fold(theta, dim, gated, ahead, back, wide):
+    """Lay out ``theta`` for the time loops, padded with zeros.
+
+    ``ahead (width, width)`` = W'^T for a step, ``back (width, width)`` = W' for an adjoint step, and
+    ``wide (3, width)`` = h, slope (A on gated units, else 0), low (0 on gated units, else -inf).
+    """
+    number = theta.dtype.type
+    free, width = dim - gated, ahead.shape[0]
+    ahead[:], back[:] = number(0.0), number(0.0)
+    for i in range(dim):
+        for j in range(dim):
+            weight = theta[dim + i * dim + j]
+            back[i, j] = weight
+            ahead[j, i] = weight
+        if i < free:
+            back[i, i] += theta[i]
+            ahead[i, i] = back[i, i]
+    for i in range(width):
+        closing = i >= free and i < dim
+        wide[0, i] = theta[dim + dim * dim + i] if i < dim else number(0.0)
+        wide[1, i] = theta[i] if closing else number(0.0)
+        wide[2, i] = number(0.0) if closing else number(-np.inf)
+
+
+@kernel
+def read_inputs(series, starts, noise, tau, inputs):
+    """The observations that enter the network: ``inputs (K, B, N)`` at steps 0, tau, 2 tau, ...
+
+    Sequence b starts at row ``starts[b]`` of ``series (T, N)``; ``noise (K, B, N)`` is added (K = 0: none).
+    """
+    for k in range(inputs.shape[0]):
+        for b in range(inputs.shape[1]):
+            row = starts[b] + k * tau
+            for n in range(inputs.shape[2]):
+                inputs[k, b, n] = series[row, n]
+    if noise.shape[0] > 0:
+        inputs += noise
+
+
+@kernel
+def forced_rollout(theta, dim, ahead, wide, series, starts, inputs, tau, alpha, phi, states, errors):
+    """Run the forced rollout (eqs. itf_rollout, gtf_mix) and return its loss (eq. tf_loss).
+
+    z_0 = embed(x_0); at steps t = tau, 2 tau, ... the observed coordinates become (1 - alpha) z_t + alpha x_t
+    before the state is advanced; z_{t+1} = A z_t + W phi*(z_t) + h. Fills ``states (T, B, width)`` with the
+    states that are advanced and ``errors (T, B, N)`` with B z_t - x_t *before* forcing. ``phi (2, B, width)``
+    is scratch. Loss: the squared error summed over N, averaged over the T - 1 predictions and the batch.
+    """
+    length, batch, width = states.shape
+    seen = series.shape[1]
+    bias, slope, low = wide[0], wide[1], wide[2]
+    keep = theta.dtype.type(1.0) - alpha
+    E = theta[dim * dim + 2 * dim :].reshape((dim, seen))
+    states[0] = theta.dtype.type(0.0)
+    for b in range(batch):
+        for i in range(seen, dim):
+            for n in range(seen):
+                states[0, b, i] += E[i, n] * inputs[0, b, n]
+        for n in range(seen):
+            states[0, b, n] = inputs[0, b, n]
+        for i in range(width):
+            phi[0, b, i] = low[i] if states[0, b, i] < low[i] else states[0, b, i]
+    for begin in range(0, length - 1, tau):
+        end = min(begin + tau, length - 1)
+        advance(begin, end, dim, ahead, bias, slope, low, phi, states)
+        if end % tau == 0:
+            for b in range(batch):
+                for n in range(seen):
+                    value = states[end, b, n]
+                    errors[end, b, n] = value - series[starts[b] + end, n]
+                    mixed = keep * value + alpha * inputs[end // tau, b, n]
+                    states[end, b, n] = mixed
+                    phi[end % 2, b, n] = low[n] if mixed < low[n] else mixed
+    for t in range(1, length):
+        if t % tau != 0:
+            for b in range(batch):
+                for n in range(seen):
+                    errors[t, b, n] = states[t, b, n] - series[starts[b] + t, n]
+    total = 0.0
+    every = errors.reshape(errors.size)
+    for k in range(batch * seen, every.size):
+        total += np.float64(every[k]) * np.float64(every[k])
+    return total / ((length - 1) * batch)
+
+
+@kernel
+def forced_adjoint(dim, gated, back, wide, inputs, tau, alpha, tiny, states, errors, adjoint, gradient):
+    """The gradient of the loss along a forced rollout, into ``gradient`` (laid out as theta).
+
+    With lambda_t = dL/dz_t before forcing and e_t = 2 (B z_t - x_t) / ((T - 1) B), backwards in time,
+
+        lambda_t = F_t (D(c_t) W^T + A) lambda_{t+1} + B^T e_t,   F_t = I, with 1 - alpha where forced,
+        dW = sum_t lambda_{t+1} phi*(z_t)^T,   dA = sum_t lambda_{t+1} z_t,   dh = sum_t lambda_{t+1},
+        dE = lambda_0 x_0^T below the observed rows, which the embedding overwrites.
+
+    ``states (T, B, width)`` becomes phi*(states) on the way; ``adjoint (T, B, width)`` receives lambda.
+    Adjoints of units that stay closed shrink geometrically: below ``tiny`` they are set to zero before they
+    reach denormal numbers, which would slow every product.
+    """
+    length, batch, width = states.shape
+    seen, free, number = errors.shape[2], dim - gated, states.dtype.type
+    keep, scale = number(1.0) - alpha, number(2.0 / ((length - 1) * batch))
+    slope, low = wide[1], wide[2]
+    nothing, least = np.zeros(width, states.dtype), np.full(width, tiny)
+    dh, dA = np.zeros(width, states.dtype), np.zeros(width, states.dtype)
+    part = np.empty((width, width), states.dtype)
+    gradient[:] = number(0.0)
+    dW = gradient[dim : dim + dim * dim].reshape((dim, dim))
+    adjoint[length - 1] = number(0.0)
+    for b in range(batch):
+        for n in range(seen):
+            adjoint[length - 1, b, n] = scale * errors[length - 1, b, n]
+    # the BLAS is fastest on products of up to about a million multiplications
+    steps, end = max(1, 700_000 // (width * width * batch)), length - 1
+    while end > 0:
+        begin = max(0, end - steps)
+        retreat(
+            begin,
+            end,
+            dim,
+            tau,
+            keep,
+            scale,
+            back,
+            nothing,
+            slope,
+            low,
+            least,
+            errors,
+            states,
+            adjoint,
+            dh,
+            dA,
+        )
+        rows = (end - begin) * batch
+        later, phi = (
+            adjoint[begin + 1 : end + 1].reshape((rows, width)),
+            states[begin:end].reshape((rows, width)),
+        )
+        np.dot(later.T, phi, part)
+        for i in range(dim):
+            for j in range(dim):
+                dW[i, j] += part[i, j]
+        end = begin
+    for i in range(dim):
+        # on a free unit z = phi*(z): the two derivatives are one
+        gradient[i] = dW[i, i] if i < free else dA[i]
+        gradient[dim + dim * dim + i] = dh[i]
+    dE = gradient[dim * dim + 2 * dim :].reshape((dim, seen))
+    for b in range(batch):
+        for i in range(seen, dim):
+            for n in range(seen):
+                dE[i, n] += adjoint[0, b, i] * inputs[0, b, n]
+
+
+@kernel
+def loss_and_gradient(theta, dim, gated, series, starts, length, tau, alpha, tiny, gradient):
+    """Return the loss of sequences ``series[starts[b] : starts[b] + length]``, and fill ``gradient``.
+
+    A ``gradient`` of length 0 asks for the loss alone.
+    """
+    batch, seen, kind, width = starts.shape[0], series.shape[1], theta.dtype, padded(dim, theta)
+    ahead, back = np.empty((width, width), kind), np.empty((width, width), kind)
+    wide, phi = np.empty((3, width), kind), np.empty((2, batch, width), kind)
+    inputs = np.empty(((length - 1) // tau + 1, batch, seen), kind)
+    states, errors = np.empty((length, batch, width), kind), np.zeros((length, batch, seen), kind)
+    fold(theta, dim, gated, ahead, back, wide)
+    read_inputs(series, starts, np.empty((0, batch, seen), kind), tau, inputs)
+    loss = forced_rollout(theta, dim, ahead, wide, series, starts, inputs, tau, alpha, phi, states, errors)
+    if gradient.shape[0] > 0:
+        adjoint = np.empty((length, batch, width), kind)
+        forced_adjoint(dim, gated, back, wide, inputs, tau, alpha, tiny, states, errors, adjoint, gradient)
+    return loss

@@ -1,0 +1,151 @@
+"""Tangent vectors carried along a rollout, kept orthonormal by Gram-Schmidt."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from palrnn.engine.kernel import kernel
+
+
+@kernel
+def orthonormalize(V, logs):
+    """Make the rows of ``V (k, D)`` orthonormal, adding log |R_ii| of V^T = Q R to ``logs (k,)``.
+
+    Modified Gram-Schmidt, a row again while cancellation has cost it more than half its length. A row that is
+    a combination of those before it up to rounding (a singular Jacobian) has R_ii = 0: it adds -inf, and a
+    new direction takes its place.
+    """
+    count, dim = V.shape
+    tiny = 2.3e-16 * dim
+    for i in range(count):
+        v = V[i]
+        whole = 0.0
+        for n in range(dim):
+            whole += v[n] * v[n]
+        whole = math.sqrt(whole)
+        left = _reduced(V, i, whole)
+        if left > tiny * whole:
+            logs[i] += math.log(left)
+        else:
+            logs[i] = -np.inf
+            for axis in range(dim):
+                v[:] = 0.0
+                v[axis] = 1.0
+                left = _reduced(V, i, 1.0)
+                # some axis keeps at least 1 / sqrt(D) of its length
+                if left * left * dim > 0.5:
+                    break
+        for n in range(dim):
+            v[n] /= left
+
+
+@kernel
+def _reduced(V, i, norm):
+    """Subtract from row ``i`` of ``V (k, D)`` its parts along the orthonormal rows before it.
+
+    ``norm`` is its length before; return its length after.
+    """
+    dim = V.shape[1]
+    v = V[i]
+    first = norm
+    for _ in range(4):
+        for j in range(i):
+            u = V[j]
+            along = 0.0
+            for n in range(dim):
+                along += u[n] * v[n]
+            for n in range(dim):
+                v[n] -= along * u[n]
+        left = 0.0
+        for n in range(dim):
+            left += v[n] * v[n]
+        left = math.sqrt(left)
+        if left > 0.5 * norm or not left > 2.3e-16 * dim * first:
+            return left
+        norm = left
+    return left
+
+
+@kernel
+def alrnn_tangents(A, WT, h, gated, gate_std, process, uniforms, steps, bound, z, V, first, block, sums):
+    """Carry ``z (M,)`` and the tangent rows ``V (k, M)`` through ``steps`` steps of an AL-RNN, in place.
+
+        V <- V J_t^T,   J_t = A + W D(c_t) (eq. a1:stepjacobian),   z <- J_t z + h + process_t
+
+    ``WT (M, M)`` is W transposed. ``uniforms (steps, P)`` decide probit gates of width ``gate_std`` (hard
+    ones if it is 0, or if uniforms has no rows); ``process (steps, M)`` is scaled noise, or has no rows. Step
+    t adds its log |R_ii| to row ``(first + t) // block`` of ``sums (., k)``. Return the step at which z left
+    ``bound``, or -1.
+    """
+    dim = z.shape[0]
+    free = dim - gated
+    jacobian, after = np.empty((dim, dim)), np.empty(V.shape)
+    state = np.empty(dim)
+    for t in range(steps):
+        for i in range(dim):
+            if not abs(z[i]) <= bound:
+                return t
+        for j in range(dim):
+            opened = True
+            if j >= free:
+                if uniforms.shape[0] > 0 and gate_std > 0.0:
+                    opened = uniforms[t, j - free] < 0.5 * math.erfc(-z[j] / (gate_std * math.sqrt(2.0)))
+                else:
+                    opened = z[j] > 0.0
+            if opened:
+                for i in range(dim):
+                    jacobian[j, i] = WT[j, i]
+            else:
+                for i in range(dim):
+                    jacobian[j, i] = 0.0
+            jacobian[j, j] += A[j]
+        for i in range(dim):
+            state[i] = h[i]
+        for j in range(dim):
+            for i in range(dim):
+                state[i] += jacobian[j, i] * z[j]
+        if process.shape[0] > 0:
+            for i in range(dim):
+                state[i] += process[t, i]
+        z[:] = state
+        np.dot(V, jacobian, after)
+        V[:] = after
+        orthonormalize(V, sums[(first + t) // block])
+    return -1
+
+
+@kernel
+def system_tangents(field, field_jacobian, p, dt, steps, bound, z, V, first, block, sums):
+    """Carry ``z (D,)`` and tangent rows ``V (k, D)`` through ``steps`` RK4 steps of a system, in place.
+
+    The tangent map is the derivative of the RK4 map itself: with stages k_s = f(z_s), K_s = J(z_s) V_s,
+    z_{s+1} = z + a_s dt k_s and V_{s+1} = V + a_s dt K_s, it adds dt/6 (K_1 + 2 K_2 + 2 K_3 + K_4).
+    ``sums`` and the return value as in `alrnn_tangents`.
+    """
+    dim = z.shape[0]
+    ahead, weight = (0.5, 0.5, 1.0, 0.0), (1.0, 2.0, 2.0, 1.0)
+    jacobian = np.empty((dim, dim))
+    k, mid, total = np.empty(dim), np.empty(dim), np.empty(dim)
+    K, Mid, Total = np.empty(V.shape), np.empty(V.shape), np.empty(V.shape)
+    for t in range(steps):
+        for i in range(dim):
+            if not abs(z[i]) <= bound:
+                return t
+        mid[:], total[:] = z, z
+        Mid[:], Total[:] = V, V
+        for s in range(4):
+            field(mid, p, k)
+            field_jacobian(mid, p, jacobian)
+            np.dot(Mid, jacobian.T, K)
+            for i in range(dim):
+                total[i] += weight[s] * dt / 6.0 * k[i]
+                mid[i] = z[i] + ahead[s] * dt * k[i]
+            for r in range(V.shape[0]):
+                for i in range(dim):
+                    Total[r, i] += weight[s] * dt / 6.0 * K[r, i]
+                    Mid[r, i] = V[r, i] + ahead[s] * dt * K[r, i]
+        z[:], V[:] = total, Total
+        orthonormalize(V, sums[(first + t) // block])
+    return -1

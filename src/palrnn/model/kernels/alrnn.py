@@ -1,0 +1,78 @@
+"""The AL-RNN map, its rollout, and sampling from the PAL-RNN."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from palrnn.engine.kernel import kernel
+
+
+@kernel
+def step(A, W, h, gated, z, out):
+    """z_{t+1} = A z_t + W phi*(z_t) + h (eq. alrnn), phi* = ReLU on the last ``gated`` coordinates.
+
+    A (M,), W (M, M), h (M,), z (M,) -> out (M,).
+    """
+    dim = z.shape[0]
+    for i in range(dim):
+        total = 0.0
+        for j in range(dim - gated):
+            total += W[i, j] * z[j]
+        for j in range(dim - gated, dim):
+            total += W[i, j] * max(z[j], 0.0)
+        out[i] = A[i] * z[i] + total + h[i]
+
+
+@kernel
+def rollout(A, W, h, gated, start, discard, bound, out):
+    """Fill ``out (steps, M)`` with z_{discard+1}, z_{discard+2}, ... where z_1 = ``start (M,)``.
+
+    Return the number of steps taken from ``start`` when the state first left ``bound``, or -1.
+    """
+    steps, dim = out.shape
+    z, after = start.copy(), np.empty(dim)
+    for t in range(discard + steps):
+        for i in range(dim):
+            if not abs(z[i]) <= bound:
+                return t
+        if t >= discard:
+            out[t - discard] = z
+        step(A, W, h, gated, z, after)
+        z, after = after, z
+    return -1
+
+
+@kernel
+def sample(A, W, h, gated, gate_std, start, bound, process, uniforms, states, codes):
+    """Draw states and codes of the PAL-RNN (eqs. ssmtransition and probit), in place.
+
+    ``process (T-1, M)`` is the scaled noise, ``uniforms (T-1, P)`` decide the gates: c_{t,j} = 1 with
+    probability Phi(z_{t,M-P+j} / gate_std), or the hard gate where ``gate_std`` is 0.
+    Return the step at which the state left ``bound``, or -1.
+    """
+    steps, dim = states.shape
+    gate = np.ones(dim)
+    states[0] = start
+    for t in range(steps):
+        for i in range(dim):
+            if not abs(states[t, i]) <= bound:
+                return t
+        if t == steps - 1:
+            break
+        for j in range(gated):
+            value = states[t, dim - gated + j]
+            if gate_std > 0.0:
+                probability = 0.5 * math.erfc(-value / (gate_std * math.sqrt(2.0)))
+                opened = uniforms[t, j] < probability
+            else:
+                opened = value > 0.0
+            codes[t, j] = opened
+            gate[dim - gated + j] = 1.0 if opened else 0.0
+        for i in range(dim):
+            total = 0.0
+            for j in range(dim):
+                total += W[i, j] * gate[j] * states[t, j]
+            states[t + 1, i] = A[i] * states[t, i] + total + h[i] + process[t, i]
+    return -1
