@@ -77,6 +77,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "inference": (
         "Evidence",
+        "FewPathsWarning",
         "FilterConfig",
         "FilterDiedError",
         "Filtered",

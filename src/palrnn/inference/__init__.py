@@ -7,10 +7,11 @@ from palrnn.inference.particle_filter import rbpf
 from palrnn.inference.path import PathPosterior, path_posterior
 from palrnn.inference.record import FilterDiedError, Filtered
 from palrnn.inference.resampling import resample, scheme
-from palrnn.inference.smoothing import Smoothed, smooth
+from palrnn.inference.smoothing import FewPathsWarning, Smoothed, smooth
 
 __all__ = [
     "Evidence",
+    "FewPathsWarning",
     "FilterConfig",
     "FilterDiagnostics",
     "FilterDiedError",

@@ -1,4 +1,4 @@
-"""A PAL-RNN as the filter's kernels want it: beliefs in bundles, and hidden units that move by themselves."""
+"""A PAL-RNN as the filter's kernels want it: hidden units in coordinates of their own, beliefs in bundles."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
+from palrnn.engine.vector_code import LANES
 from palrnn.inference.hidden_basis import hidden_basis
-from palrnn.inference.kernels.tiles import COLUMNS, LANES, STRIDE
-from palrnn.inference.system import aligned
+from palrnn.inference.kernels.tiles import COLUMNS, STRIDE
+from palrnn.inference.path_arrays import aligned
 from palrnn.model import PALRNN
 
+Wholes = NDArray[np.int64]
 
-class BundleSystem(NamedTuple):
+
+class FilterArrays(NamedTuple):
     """A PAL-RNN in coordinates y with z = ``basis`` y: hidden units first, then the others in their order.
 
-    Hidden are the ``hidden`` units that are neither observed nor gated; `hidden_basis` says which coordinates
-    they have, and what ``reach`` is: their rows of J are zero before it. A row of J is applied as
+    Hidden are the ``hidden`` of ``latent_dim`` units that are neither observed nor gated; `hidden_basis` says
+    which coordinates they have, and what ``reach`` is: their rows of J are zero before it. A row of J is
 
         (J y)_i = own_i y_i + mate_i y_{partner_i} + sum_k J_ki c_k y_k,
 
@@ -31,53 +34,57 @@ class BundleSystem(NamedTuple):
     J: Floats
     own: Floats
     mate: Floats
-    partner: NDArray[np.int64]
+    partner: Wholes
     h: Floats
     process: Floats
     observation: Floats
     gate: Floats
+    latent_dim: int
     hidden: int
     reach: int
     basis: Floats
 
 
-class Room(NamedTuple):
+class Layout(NamedTuple):
+    """Where the entries of a matrix lie in a flat array: (k, v) at ``starts[k] + v * steps[k]``."""
+
+    starts: Wholes
+    steps: Wholes
+
+
+class Workspace(NamedTuple):
     """What one bundle needs while it is stepped; two threads must not share one.
 
     ``product`` has room for the panels of J P, ``rows`` and ``unit`` for max(N, P) rows of P, ``gates (M,
-    LANES)`` for what opens units where it is positive, always for ungated ones, ``active`` for a list of open
-    units. The rest says where things lie: ``lines[k]`` row k of a panel, ``units[k]`` entry k of a mean,
-    ``columns[i]`` column i of ``product``. Entry (k, v) of the numbered panel of a symmetric matrix, of which
-    only half is kept, is at ``bases[panel, k] + v steps[panel, k]``, flattened; ``near`` are the steps where
-    neighbours are neighbours.
+    LANES)`` for what opens units where it is positive, always for ungated ones, ``active (M,)`` for a list of
+    open units. The rest says where entries lie (`tiles` has a drawing): in a ``panel``, in panels that are
+    written ``transposed``, in a ``vector``, and in the panels of a ``symmetric`` matrix, M rows for each.
     """
 
     product: Floats
     rows: Floats
     unit: Floats
     gates: Floats
-    active: NDArray[np.int64]
-    lines: NDArray[np.int64]
-    units: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    bases: NDArray[np.int64]
-    steps: NDArray[np.int64]
-    near: NDArray[np.int64]
+    active: Wholes
+    panel: Layout
+    transposed: Layout
+    vector: Layout
+    symmetric: Layout
 
 
-_systems: WeakKeyDictionary[PALRNN, BundleSystem] = WeakKeyDictionary()
+_known: WeakKeyDictionary[PALRNN, FilterArrays] = WeakKeyDictionary()
 
 
-def bundle_system(model: PALRNN) -> BundleSystem:
-    """Return the arrays of ``model`` for the kernels of bundles, the same ones for the same model."""
-    if model not in _systems:
+def filter_arrays(model: PALRNN) -> FilterArrays:
+    """Return the arrays of ``model`` for the filter's kernels, the same ones for the same model."""
+    if model not in _known:
         # weights that overflow are told by the filter, at the step where it dies
         with np.errstate(over="ignore", invalid="ignore"):
-            _systems[model] = _bundle_system(model)
-    return _systems[model]
+            _known[model] = _filter_arrays(model)
+    return _known[model]
 
 
-def _bundle_system(model: PALRNN) -> BundleSystem:
+def _filter_arrays(model: PALRNN) -> FilterArrays:
     drift = model.drift
     dim, gated, seen = drift.latent_dim, drift.gated, drift.observed_dim
     free = dim - gated
@@ -91,7 +98,7 @@ def _bundle_system(model: PALRNN) -> BundleSystem:
     back = np.linalg.inv(change)
     J = np.ascontiguousarray((back @ F @ change).T)
     J[: found.reach, :hidden] = 0.0
-    return BundleSystem(
+    return FilterArrays(
         J=J,
         own=np.r_[found.own, np.zeros(free - hidden), drift.A[free:]],
         mate=np.r_[found.mate, np.zeros(dim - hidden)],
@@ -100,45 +107,50 @@ def _bundle_system(model: PALRNN) -> BundleSystem:
         process=in_panels((back * model.process_variances[order]) @ back.T),
         observation=model.observation_variances,
         gate=np.full(gated, model.gate_std**2),
+        latent_dim=dim,
         hidden=hidden,
         reach=found.reach,
         basis=np.eye(dim)[:, order] @ change,
     )
 
 
-def room_for(model: PALRNN) -> Room:
-    """Return fresh room for one bundle."""
+def workspace(model: PALRNN) -> Workspace:
+    """Return a fresh workspace for one bundle."""
     dim = model.drift.latent_dim
     count = max(model.drift.observed_dim, model.drift.gated)
-    units, panels = np.arange(dim), np.arange(_panels(dim))[:, None]
-    own_panel, offset = units // COLUMNS, units % COLUMNS
-    # below the diagonal block of its panel an entry is found above that of another one
-    below = own_panel > panels
-    kept = (_rows_before(panels) + units) * STRIDE
-    mirrored = (_rows_before(own_panel) + panels * COLUMNS) * STRIDE + offset * LANES
     gates = aligned((dim, LANES))
     gates[:] = 1.0
-    return Room(
+    units = np.arange(dim)
+    own_panel, column = units // COLUMNS, units % COLUMNS
+    return Workspace(
         product=aligned((_panels(dim) * dim * STRIDE,)),
         rows=aligned((count * dim * LANES,)),
         unit=aligned((count * dim * LANES,)),
         gates=gates,
         active=np.arange(dim),
-        lines=units * STRIDE,
-        units=units * LANES,
-        columns=(own_panel * dim * COLUMNS + offset) * LANES,
-        bases=np.where(below, mirrored, kept).ravel(),
-        steps=np.where(below, STRIDE, LANES).ravel(),
-        near=np.full(dim, LANES),
+        panel=Layout(units * STRIDE, np.full(dim, LANES)),
+        transposed=Layout((own_panel * dim * COLUMNS + column) * LANES, np.full(dim, STRIDE)),
+        vector=Layout(units * LANES, np.full(dim, LANES)),
+        symmetric=_symmetric_layout(dim),
     )
 
 
-def initial_bundles(system: BundleSystem, model: PALRNN, x1: Floats, particles: int) -> tuple[Floats, Floats]:
+def _symmetric_layout(dim: int) -> Layout:
+    """Row k of panel p at entry p M + k: where it is kept, or its mirror image is."""
+    units, panels = np.arange(dim), np.arange(_panels(dim))[:, None]
+    own_panel, column = units // COLUMNS, units % COLUMNS
+    kept = (_rows_before(panels) + units) * STRIDE
+    mirrored = (_rows_before(own_panel) + panels * COLUMNS) * STRIDE + column * LANES
+    below = own_panel > panels
+    return Layout(np.where(below, mirrored, kept).ravel(), np.where(below, STRIDE, LANES).ravel())
+
+
+def initial_bundles(arrays: FilterArrays, model: PALRNN, x1: Floats, particles: int) -> tuple[Floats, Floats]:
     """Return the means (bundles, M * LANES) and covariances (bundles, size) of z_1, equal for all particles.
 
     The last bundle may have lanes that belong to no particle.
     """
-    back = np.linalg.inv(system.basis)
+    back = np.linalg.inv(arrays.basis)
     cov = (back * model.initial_variances) @ back.T
     bundles, dim = -(-particles // LANES), len(cov)
     entries = in_panels(cov)

@@ -13,8 +13,11 @@ from palrnn.model import PALRNN
 _MULTIPLE, _LINE = 8, 64
 
 
-class System(NamedTuple):
+class PathArrays(NamedTuple):
     """A PAL-RNN padded with zeros from M to D, a multiple of 8: every row is a whole number of vectors.
+
+    These are the model's own coordinates, in which Q is diagonal, as the backward kernels of a path want it;
+    in those of `FilterArrays` it is not.
 
     ``A (D,)``, ``Ft (D, D)`` the transpose of A + W, ``h (D,)``, ``process (D,)`` the diagonal of Q,
     ``precision (D,)`` that of Q^(-1/2), ``observation (N,)`` that of R, and ``gate (P,)`` the variance of the
@@ -31,7 +34,7 @@ class System(NamedTuple):
     latent_dim: int
 
 
-def padded_system(model: PALRNN) -> System:
+def path_arrays(model: PALRNN) -> PathArrays:
     """Return the padded arrays of ``model``."""
     drift = model.drift
     dim, latent = padded(drift.latent_dim), drift.latent_dim
@@ -41,7 +44,7 @@ def padded_system(model: PALRNN) -> System:
     Ft = aligned((dim, dim))
     Ft[:latent, :latent] = (drift.W + np.diag(drift.A)).T
     gate = np.full(drift.gated, model.gate_std**2)
-    return System(A, Ft, h, process, precision, model.observation_variances, gate, latent)
+    return PathArrays(A, Ft, h, process, precision, model.observation_variances, gate, latent)
 
 
 def padded(dim: int) -> int:

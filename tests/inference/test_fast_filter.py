@@ -14,12 +14,13 @@ from scipy.linalg import block_diag
 from scipy.special import logsumexp
 
 from palrnn import ALRNN, PALRNN, FilterDiedError, rbpf
-from palrnn.inference import bundles, hidden_basis
-from palrnn.inference.bundles import bundle_system, initial_bundles
+from palrnn.engine.vector_code import LANES
+from palrnn.inference import filter_arrays as filter_arrays_file
+from palrnn.inference import hidden_basis
 from palrnn.inference.codes import codes_of
+from palrnn.inference.filter_arrays import filter_arrays, initial_bundles, workspace
 from palrnn.inference.kernels.beliefs import condition, place
 from palrnn.inference.kernels.noise import GATES, fill_normals, stream_key
-from palrnn.inference.kernels.tiles import LANES
 
 # gated, observed, latent: sizes around those of tiles, no hidden units, none but hidden ones, gated and
 # observed ones, more gates than a word has bits
@@ -82,30 +83,30 @@ def test_each_exact_particle_is_conditioned_on_the_gate_inputs_that_it_drew(gate
 
 
 @pytest.mark.parametrize(("gated", "observed", "latent"), SIZES)
-def test_the_system_of_bundles_is_the_model_in_other_coordinates(gated, observed, latent):
+def test_the_arrays_of_the_filter_are_the_model_in_other_coordinates(gated, observed, latent):
     model = gated_model(gated, observed=observed, latent=latent, seed=latent)
-    system = bundle_system(model)
+    arrays = filter_arrays(model)
     hidden = max(0, latent - gated - observed)
-    assert system.hidden == hidden
+    assert arrays.hidden == hidden
     code = np.random.default_rng(1).random(gated) < 0.5
     open_units = np.r_[np.ones(latent - gated), code]
-    J = (system.J * open_units[:, None]).T + np.diag(system.own)
-    J[np.arange(latent), system.partner] += system.mate
-    back = np.linalg.inv(system.basis)
-    np.testing.assert_allclose(system.basis @ J @ back, transition(model, code), atol=1e-12)
-    np.testing.assert_allclose(system.basis @ system.h, model.drift.h, atol=1e-12)
+    J = (arrays.J * open_units[:, None]).T + np.diag(arrays.own)
+    J[np.arange(latent), arrays.partner] += arrays.mate
+    back = np.linalg.inv(arrays.basis)
+    np.testing.assert_allclose(arrays.basis @ J @ back, transition(model, code), atol=1e-12)
+    np.testing.assert_allclose(arrays.basis @ arrays.h, model.drift.h, atol=1e-12)
     # observed and gated units are coordinates still
-    np.testing.assert_array_equal(system.basis[:observed, hidden : hidden + observed], np.eye(observed))
-    np.testing.assert_array_equal(system.basis[latent - gated :, latent - gated :], np.eye(gated))
+    np.testing.assert_array_equal(arrays.basis[:observed, hidden : hidden + observed], np.eye(observed))
+    np.testing.assert_array_equal(arrays.basis[latent - gated :, latent - gated :], np.eye(gated))
     # rows of hidden units leave out what they do not have
-    assert not system.J[: system.reach, :hidden].any()
+    assert not arrays.J[: arrays.reach, :hidden].any()
     if hidden:
         # a single observed unit may find no eigenvector that is not one of a pair
-        assert system.reach == latent - gated or (observed == 1 and system.reach == hidden)
-    mean, cov = initial_bundles(system, model, np.ones(observed), LANES + 1)
+        assert arrays.reach == latent - gated or (observed == 1 and arrays.reach == hidden)
+    mean, cov = initial_bundles(arrays, model, np.ones(observed), LANES + 1)
     assert mean.shape == (2, latent * LANES)
     np.testing.assert_allclose(
-        covariances(system, cov, LANES + 1), [np.diag(model.initial_variances)] * (LANES + 1), atol=1e-12
+        covariances(arrays, cov, LANES + 1), [np.diag(model.initial_variances)] * (LANES + 1), atol=1e-12
     )
 
 
@@ -149,7 +150,7 @@ def test_hidden_units_get_the_best_coordinates_that_there_are(seen, F, reach):
     W[:-2, :-2] = F
     drift = ALRNN(np.zeros(latent), W, 0.1 * np.ones(latent), rng.standard_normal((latent, seen)), 2)
     model = PALRNN(drift, 0.3, 0.2, 0.5)
-    assert bundle_system(model).reach == reach
+    assert filter_arrays(model).reach == reach
     x = drawn_series(model, 20)
     filtered = rbpf(model, x, particles=3, ess_threshold=0)
     codes = codes_of(filtered.code_words, 2)
@@ -186,12 +187,12 @@ def test_a_resampled_particle_has_all_of_its_ancestors_belief():
 def test_a_noiseless_gate_on_a_known_coordinate_teaches_nothing():
     """One lane has no variance left, one a negative one by rounding; the others do not notice."""
     model = PALRNN(gated_model(1, observed=1, latent=2).drift, 0.5, 0.4, 0.0, initial=0.7)
-    room = bundles.room_for(model)
-    mean, cov = (array[0] for array in initial_bundles(bundle_system(model), model, np.ones(1), LANES))
+    work = workspace(model)
+    mean, cov = (array[0] for array in initial_bundles(filter_arrays(model), model, np.ones(1), LANES))
     last = slice(place(1, 1), place(1, 1) + LANES)
     cov[last][:2] = 0.0, -1e-18
     before, values = mean.copy().reshape(2, LANES), np.full((1, LANES), 2.0)
-    condition(mean, cov, 1, values, np.zeros(1), True, room, np.empty(LANES), 0)
+    condition(mean, cov, 1, values, np.zeros(1), True, work, np.empty(LANES), 0)
     np.testing.assert_array_equal(values[0, :2], before[1, :2])
     np.testing.assert_allclose(values[0, 2:], before[1, 2:] + 2 * 0.7, atol=1e-14)
     np.testing.assert_allclose(mean.reshape(2, LANES), [before[0], values[0]], atol=1e-14)
@@ -210,11 +211,11 @@ def test_the_answer_does_not_depend_on_the_basis(monkeypatch):
     x = drawn_series(model, 60)
     schedule = np.arange(len(x) - 1) % 3 == 0
     alone = rbpf(model, x, particles=40, schedule=schedule)
-    assert bundle_system(model).reach == 11
+    assert filter_arrays(model).reach == 11
     monkeypatch.setattr(hidden_basis, "_WORST", 0.0)
-    monkeypatch.setattr(bundles, "_systems", {})
+    monkeypatch.setattr(filter_arrays_file, "_known", {})
     together = rbpf(model, x, particles=40, schedule=schedule)
-    assert bundle_system(model).reach == 0
+    assert filter_arrays(model).reach == 0
     np.testing.assert_array_equal(alone.code_words, together.code_words)
     np.testing.assert_array_equal(alone.ancestors, together.ancestors)
     np.testing.assert_allclose(alone.increments, together.increments, atol=1e-11)
@@ -231,7 +232,7 @@ OTHER_WIDTH = """
 import palrnn.engine.processors as processors
 wide = processors.has_wide_registers()
 processors.has_wide_registers = lambda: not wide
-from inference.test_bundles import evidences_and_ancestors
+from inference.test_fast_filter import evidences_and_ancestors
 print(*evidences_and_ancestors())
 """
 
