@@ -70,7 +70,7 @@ def geometry_command(
     forcing = result.forcing
     if tau is not None or alpha is not None:
         strength = forcing.strength if alpha is None else alpha
-        forcing = Forcing.generalised(strength, tau or forcing.interval).final
+        forcing = Forcing.generalised(strength, forcing.interval if tau is None else tau).final
     found = result.geometry(settings, forcing=forcing, matrices=True, progress=voice.progress("smoothing"))
     bars = {}
     if draws:

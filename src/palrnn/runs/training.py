@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from palrnn.data import Dataset, DataSettings
+from palrnn.data import Dataset, DataSettings, SeriesError
 from palrnn.data.settings import IN_MEMORY
 from palrnn.data.source import series_name
 from palrnn.engine.checks import as_instance
@@ -73,6 +73,9 @@ def reconstruct(
       `TrainConfig` (``sequence_length``, ``batch_size``, ...).
     """
     given = {name: value for name, value in locals().items() if name not in _OTHERS and value is not None}
+    for name, value, kind in (("model", model, Surrogate), ("config", config, TrainConfig)):
+        if value is not None:
+            as_instance(value, name, kind)
     folder = None if run is None else RunFolder(run)
     before = None if folder is None else folder.read_record()
     data, training = _sorted_settings(given | settings)
@@ -137,7 +140,7 @@ def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Data
     if isinstance(x, Dataset):
         if given:
             raise ValueError(f"{min(given)} is a setting of Dataset.prepare, which has made x already")
-        return x.complete()
+        return _complete(x)
     known = {} if before is None or before.data is None else before.data.model_dump(exclude_none=True)
     series = known.pop("series", None)
     if x is None and series in (None, IN_MEMORY):
@@ -145,7 +148,13 @@ def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Data
         raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
     if x is not None and series_name(x) != series:
         known = {}
-    return Dataset.prepare(series if x is None else x, **(known | dict(given))).complete()
+    return _complete(Dataset.prepare(series if x is None else x, **(known | dict(given))))
+
+
+def _complete(dataset: Dataset) -> Dataset:
+    if dataset.first_gap is not None and dataset.settings["series"] == IN_MEMORY:
+        raise SeriesError(f"x: {dataset.first_gap}: the value is missing (NaN)")
+    return dataset.complete()
 
 
 def _config(
@@ -154,7 +163,7 @@ def _config(
     """Return the settings of training, with what nobody has given chosen to suit the data."""
     if model is not None:
         sizes = {"latent_dim": model.latent_dim, "gated": model.gated}
-        given |= {"family": family_name(as_instance(model, "model", Surrogate)), **sizes}
+        given |= {"family": family_name(model), **sizes}
     known = config.model_fields_set | given.keys()
     choices = {"sequence_length": dataset.sequence_length(config.sequence_length)}
     if not known & {"forcing", "tau"}:
