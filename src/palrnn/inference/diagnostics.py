@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from palrnn.engine.checks import Floats
 from palrnn.inference.config import FilterConfig
 from palrnn.inference.record import Filtered
-from palrnn.inference.smoothing import smooth
+from palrnn.inference.smoothing import FewPathsWarning, smooth
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,10 @@ class FilterDiagnostics:
     def of(cls, found: Filtered, paths: int = 64) -> FilterDiagnostics:
         """Return the diagnostics of a pass, with ``paths`` gate paths drawn after it."""
         model = found.model
+        with warnings.catch_warnings():
+            # how many of them differ is part of the answer
+            warnings.simplefilter("ignore", FewPathsWarning)
+            drawn = smooth(found, paths=paths, seed=found.config.seed, method="ancestors")
         return cls(
             found.config,
             found.log_evidence,
@@ -50,7 +55,7 @@ class FilterDiagnostics:
             found.resampled,
             found.code_entropy,
             found.bit_entropy,
-            np.asarray(smooth(found, paths=paths, seed=found.config.seed).distinct, dtype=np.int64),
+            np.asarray(drawn.distinct, dtype=np.int64),
             paths,
             model.drift.gated,
             model.drift.observed_dim,
