@@ -14,7 +14,10 @@ from palrnn.data import lorenz63
 from palrnn.model import Forcing
 from palrnn.runs import Reconstruction
 
-pytestmark = pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning"),
+    pytest.mark.filterwarnings("ignore::palrnn.inference.FewPathsWarning"),
+]
 SIZES = ("--latent-dim", 6, "--gated", 2, "--updates", 200, "--sequence-length", 20, "--batch-size", 4)
 
 

@@ -23,7 +23,10 @@ from palrnn.model import ALRNN, PALRNN, Forcing, Noise, checkpoint_from_bytes, l
 from palrnn.runs import Reconstruction, reconstruction, training
 from palrnn.tuning import saem
 
-pytestmark = pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning"),
+    pytest.mark.filterwarnings("ignore::palrnn.inference.FewPathsWarning"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,14 @@ from palrnn.geometry import (
     invariant_error_bars,
     laplace,
 )
-from palrnn.inference import Evidence, FilterDiagnostics, Filtered, rbpf, windowed_evidence
+from palrnn.inference import (
+    Evidence,
+    FewPathsWarning,
+    FilterDiagnostics,
+    Filtered,
+    rbpf,
+    windowed_evidence,
+)
 from palrnn.invariants import Scorecard, scorecard
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Forcing, as_forcing
@@ -240,7 +247,9 @@ class Reconstruction(RunState):
         if self.folder is None or not self.folder.is_writable:
             return tuning.compared(model, plan, data, **how)
         with self.folder.writing("tuning"):
-            key = json.dumps([__version__, self.fingerprint(), task.model_dump(mode="json")], sort_keys=True)
+            # wherever the folder is, and whatever the series is called
+            settings_alone = task.model_dump(mode="json", exclude={"checkpoint", "series"})
+            key = json.dumps([__version__, model.fingerprint(), data.fingerprint, settings_alone])
             place = self.folder.tuning_folder(hashlib.sha256(key.encode()).hexdigest()[:12])
             return tuning.compared(model, plan, data, path=place, **how)
 
@@ -286,8 +295,9 @@ class Reconstruction(RunState):
             if self.folder is not None and self.folder.is_writable:
                 stack.enter_context(self.folder.writing("report"))
             stack.enter_context(warnings.catch_warnings())
-            # the page says so itself, with the number of negative directions
-            warnings.simplefilter("ignore", IndefiniteInformationWarning)
+            # the page says so itself, with the numbers
+            for kind in (IndefiniteInformationWarning, FewPathsWarning):
+                warnings.simplefilter("ignore", kind)
             for name in needed():
                 if name in without:
                     continue

@@ -105,8 +105,8 @@ def reconstruct(
         with folder.writing("train"):
             # whoever held the folder before may have written another run into it
             check_training(dataset.training, config, run=folder.path, **how)
-            folder.write_record(record)
             folder.write_reference(dataset.reference)
+            folder.write_record(record)
             result = train(dataset.training, config, run=folder.path, progress=progress, **how)
             _write_history(folder, dataset, result)
     losses = block_means(list(enumerate(result.history.loss.tolist(), start=1)))

@@ -217,10 +217,10 @@ def _refuse_changes(folder: RunFolder, record: RunRecord) -> None:
 
 
 def _begin(folder: RunFolder, record: RunRecord, run: Reconstruction, data: Dataset) -> None:
-    """Write what a tuning starts with, unless it has been started."""
+    """Write what a tuning starts with: the record last, by which it is known to have been started."""
     if not folder.config.exists():
-        folder.write_record(record)
         folder.write_reference(data.reference if run.reference is None else run.reference)
+        folder.write_record(record)
 
 
 def _inputs(run: Reconstruction, data: Dataset) -> list[Path]:
