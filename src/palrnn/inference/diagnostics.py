@@ -44,9 +44,7 @@ class FilterDiagnostics:
         """Return the diagnostics of a pass, with ``paths`` gate paths drawn after it."""
         model = found.model
         # how few different paths are left is part of the result here, not a matter for a warning
-        drawn = drawn_paths(
-            found, paths=paths, states_per_path=1, seed=found.config.seed, method="ancestors"
-        )
+        drawn = drawn_paths(found, paths=paths, states_per_path=1, seed=found.config.seed, method="ancestors")
         return cls(
             found.config,
             found.log_evidence,
