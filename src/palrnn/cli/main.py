@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from palrnn.cli.app import app
+from palrnn.cli.terminal import print_text
 
 # in the order of the table of contents that `palrnn --help` shows
 _COMMANDS = (
@@ -64,10 +65,10 @@ def _run(words: list[str], debug: bool) -> int:
         if hasattr(error, "show"):
             error.show()
             return int(getattr(error, "exit_code", _USAGE))
-        print(f"palrnn: error: {_sentence(error)}", file=sys.stderr)
+        print_text(f"palrnn: error: {_sentence(error)}", sys.stderr)
         return 1
     if code == _INTERRUPTED:  # some versions of Typer turn Ctrl-C into this code themselves
-        print("palrnn: interrupted", file=sys.stderr)
+        print_text("palrnn: interrupted", sys.stderr)
     return code if isinstance(code, int) else 0
 
 
@@ -80,7 +81,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"palrnn: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    print_text(f"palrnn: warning: {' '.join(str(message).split())}", sys.stderr)
 
 
 if __name__ == "__main__":
