@@ -49,9 +49,9 @@ def test_a_setting_that_changes_is_named_wherever_it_is(record, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[data]\nseries = 3\n", "data.series"),
-        ("[data]\nlags = 2\n", "data.series is required"),
-        ("[training]\nupdate = 3\n", "training.update is not a known setting"),
+        ("[data]\nseries = 3\n", "data: series"),
+        ("[data]\nlags = 2\n", "data: series is required"),
+        ("[training]\nupdate = 3\n", "training: update is not a known setting"),
         ("[nonsense]\nx = 1\n", "nonsense is not a known setting"),
         ("[tuning.saem]\nridge = -1\n", "ridge"),
         ("data = 1\n", "data"),
