@@ -38,7 +38,7 @@ def geometry_command(
     particles: Annotated[int | None, _option("Particles of the filter (64).", _BUDGET)] = None,
     paths: Annotated[int | None, _option("Gate paths drawn from it (64).", _BUDGET)] = None,
     target: Annotated[
-        str | None, _option("What the filter targets: paper or exact (paper).", _BUDGET)
+        str | None, _option("What the filter targets: exact or paper (exact).", _BUDGET)
     ] = None,
     draws: Annotated[int, _option("Models drawn from each Laplace posterior; 0 for none (32).", _USE)] = 32,
     prior_std: Annotated[

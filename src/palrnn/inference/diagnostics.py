@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from palrnn.engine.checks import Floats
 from palrnn.inference.config import FilterConfig
 from palrnn.inference.record import Filtered
-from palrnn.inference.smoothing import FewPathsWarning, smooth
+from palrnn.inference.smoothing import drawn_paths
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +43,8 @@ class FilterDiagnostics:
     def of(cls, found: Filtered, paths: int = 64) -> FilterDiagnostics:
         """Return the diagnostics of a pass, with ``paths`` gate paths drawn after it."""
         model = found.model
-        with warnings.catch_warnings():
-            # how many of them differ is part of the answer
-            warnings.simplefilter("ignore", FewPathsWarning)
-            drawn = smooth(found, paths=paths, seed=found.config.seed, method="ancestors")
+        # how few different paths are left is part of the result here, not a matter for a warning
+        drawn = drawn_paths(found, paths=paths, states_per_path=1, seed=found.config.seed, method="ancestors")
         return cls(
             found.config,
             found.log_evidence,

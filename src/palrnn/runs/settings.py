@@ -58,7 +58,7 @@ class GeometrySettings(Config):
     particles: Count = 64
     paths: Annotated[Count, Field(ge=2)] = 64
     states_per_path: Count = 32
-    target: Literal["paper", "exact"] = "paper"
+    target: Literal["paper", "exact"] = "exact"
     ridge: Positive = 1e-6
     k: Count = 50
     seed: Seed = 0
