@@ -129,9 +129,9 @@ class PathInformation:
         return bend(self.model.drift, different, expected, self.with_gates, v)
 
     def __repr__(self) -> str:
+        size, different = self.scores.size, self.scores.shape[0]
         return (
-            f"PathInformation(p={self.scores.size}, {len(self.x)} steps, {self.scores.shape[0]} different codes"
-            ": "
+            f"PathInformation(p={size}, {len(self.x)} steps, {different} different codes: "
             f"log_likelihood={self.log_likelihood:.4f})"
         )
 
