@@ -107,9 +107,9 @@ def _forced_predictions(model, x, forcing):
 @every_family
 def test_training_lowers_the_loss_and_continues_bit_for_bit(model, tmp_path):
     x = series_of(model)
-    start = model.with_theta(model.theta + 0.1)
+    start = model.with_theta(model.theta + 0.03)
     whole = palrnn.train(x, QUICK, model=start)
-    # measured: to between 0.25 and 0.9 of what it was
+    # measured: to between 0.46 and 0.96 of what it was, close to the loss of the model that made the data
     assert palrnn.itf_loss(whole.model, x, 5) < palrnn.itf_loss(start, x, 5)
     assert (whole.config.family, whole.config.gated) == (family_name(model), model.gated)
 

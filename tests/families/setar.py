@@ -43,7 +43,7 @@ class SETAR(palrnn.PiecewiseAffine):
 
     def with_theta(self, theta):
         Phi, phi, r = np.split(np.asarray(theta, dtype=float), [self.Phi.size, self.Phi.size + self.phi.size])
-        return SETAR(Phi.reshape(self.Phi.shape), phi.reshape(self.phi.shape), r, self.delay)
+        return type(self)(Phi.reshape(self.Phi.shape), phi.reshape(self.phi.shape), r, self.delay)
 
     def embed(self, x):
         """The series is taken to have rested at x before."""

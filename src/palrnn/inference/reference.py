@@ -24,7 +24,7 @@ from palrnn.engine.checks import Floats
 from palrnn.engine.progress import Progress
 from palrnn.inference.codes import words_of
 from palrnn.inference.config import FilterConfig
-from palrnn.inference.kernels.noise import GATES, RESAMPLING, fill_normals, fill_uniforms, stream_key
+from palrnn.inference.kernels.noise import gate_normals, resampling_uniforms
 from palrnn.inference.kernels.resampling import settle
 from palrnn.inference.record import FilterDiedError, Record
 from palrnn.inference.resampling import SCHEMES
@@ -46,6 +46,11 @@ class Gates(NamedTuple):
     G: Floats
     g: Floats
     variance: float
+
+    @property
+    def covariance(self) -> Floats:
+        """The covariance of the gate noise, ``(P, P)``."""
+        return self.variance * np.eye(len(self.g))
 
 
 def filter_pass(
@@ -115,7 +120,7 @@ def draw_gates(beliefs: Beliefs, gates: Gates, noise: Floats, target: str) -> tu
     if target == "paper":
         nu = np.einsum("jk,nkl,jl->nj", G, beliefs.cov, G, optimize=True)
         return mean + np.sqrt(nu + variance) * noise > 0, beliefs
-    after, inputs, _ = condition(beliefs, G, g, variance * np.eye(len(g)), noise=noise)
+    after, inputs, _ = condition(beliefs, G, g, gates.covariance, noise=noise)
     return inputs > 0, after
 
 
@@ -237,12 +242,12 @@ def entropy_terms(probability: Floats) -> Floats:
 def gate_noise(key: int, step: int, n: int, gated: int) -> Floats:
     """The standard normal numbers ``(n, P)`` of all particles at one step."""
     noise = np.empty((gated, n))
-    fill_normals(np.uint64(stream_key(np.uint64(key), step, GATES)), 0, noise)
+    gate_normals(np.uint64(key), step, noise)
     return noise.T
 
 
 def resampling_noise(key: int, step: int, n: int) -> Floats:
     """The uniform numbers ``(n,)`` that resampling uses at one step."""
     uniforms = np.empty(n)
-    fill_uniforms(np.uint64(stream_key(np.uint64(key), step, RESAMPLING)), uniforms)
+    resampling_uniforms(np.uint64(key), step, uniforms)
     return uniforms
