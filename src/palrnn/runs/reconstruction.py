@@ -38,7 +38,7 @@ from palrnn.invariants import Scorecard, scorecard
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Forcing, as_forcing
 from palrnn.report.document import write_report
-from palrnn.report.registry import needed
+from palrnn.report.registry import analyses
 from palrnn.report.view import Run
 from palrnn.runs import tuning, view
 from palrnn.runs.findings import Result
@@ -220,7 +220,7 @@ class Reconstruction(RunState):
         """
         model, chosen, data = self._task(task, series, changes | {"configuration": configuration})
         folder = None if run is None else RunFolder(run)
-        return tuning.tuned(model, chosen, data, folder=folder, threads=threads, progress=progress)
+        return tuning.tune_run(model, chosen, data, folder=folder, threads=threads, progress=progress)
 
     def tuning(
         self,
@@ -243,15 +243,15 @@ class Reconstruction(RunState):
         plan = plan.changed(task=task, **own)
         how: dict[str, Any] = {"threads": threads, "progress": progress}
         if run is not None:
-            return tuning.compared_in(RunFolder(run), model, plan, data, **how)
+            return tuning.compare_in_folder(RunFolder(run), model, plan, data, **how)
         if self.folder is None or not self.folder.is_writable:
-            return tuning.compared(model, plan, data, **how)
+            return tuning.compare_runs(model, plan, data, **how)
         with self.folder.writing("tuning"):
             # wherever the folder is, and whatever the series is called
             settings_alone = task.model_dump(mode="json", exclude={"checkpoint", "series"})
             key = json.dumps([__version__, model.fingerprint(), data.fingerprint, settings_alone])
             place = self.folder.tuning_folder(hashlib.sha256(key.encode()).hexdigest()[:12])
-            return tuning.compared(model, plan, data, path=place, **how)
+            return tuning.compare_runs(model, plan, data, path=place, **how)
 
     def _task(
         self, task: TuningTask | None, series: Any, changes: dict[str, Any]
@@ -265,7 +265,7 @@ class Reconstruction(RunState):
             task = task.changed(series=tuning.series_name(series))
         run = self.with_noise(task.process_std, task.observation_std, task.gate_std)
         data = tuning.tuning_data(run, task, series)
-        return run, task.changed(saem=tuning.fitted_config(task.saem, data, run)), data
+        return run, task.changed(saem=tuning.fit_config(task.saem, data, run)), data
 
     def report(
         self,
@@ -298,7 +298,7 @@ class Reconstruction(RunState):
             # the page says so itself, with the numbers
             for kind in (IndefiniteInformationWarning, FewPathsWarning):
                 warnings.simplefilter("ignore", kind)
-            for name in needed():
+            for name in analyses():
                 if name in without:
                     continue
                 announce(name)

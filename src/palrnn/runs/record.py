@@ -60,10 +60,11 @@ class TuningSettings(Config):
 
 
 class RunNotes(Config):
-    """How much there was to train on."""
+    """How much there was to train on, and which columns were left out, and why."""
 
     training_steps: Count | None = None
     trials: Count = 1
+    left_out: dict[str, str] = Field(default_factory=dict)
 
 
 class RunRecord(Config):
@@ -78,7 +79,11 @@ class RunRecord(Config):
     @classmethod
     def of(cls, dataset: Dataset, training: TrainConfig | None = None) -> RunRecord:
         """Return the record of a model that is trained on ``dataset``."""
-        notes = RunNotes(training_steps=dataset.training_steps, trials=len(dataset.trials))
+        notes = RunNotes(
+            training_steps=dataset.training_steps,
+            trials=len(dataset.trials),
+            left_out=dict(dataset.left_out),
+        )
         return cls(data=DataSettings(**dataset.settings), training=training, run=notes)
 
     @classmethod
