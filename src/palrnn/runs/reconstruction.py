@@ -103,10 +103,11 @@ class Reconstruction(RunState):
         chosen = _chosen(InvariantSettings, settings, changes)
 
         def work() -> Scorecard:
-            given = chosen.process_std, chosen.lyapunov
-            process_std, lyapunov = self.record.process_std if given[0] is None else given[0], given[1]
-            if self.system is None and lyapunov is None:
-                lyapunov = self.record.lyapunov
+            process_std, lyapunov, ahead = chosen.process_std, chosen.lyapunov, chosen.ahead
+            if self.system is None:
+                lyapunov = self.record.lyapunov if lyapunov is None else lyapunov
+                # of a short series half is the reference, and half of that is forecast
+                ahead = min(ahead, max(1, len(self.held) // 4))
             return scorecard(
                 self.model,
                 self.held if self.system is None else self.system,
@@ -114,11 +115,11 @@ class Reconstruction(RunState):
                 dt=self.dt or 1.0,
                 steps=chosen.steps,
                 discard=chosen.discard,
-                process_std=process_std,
+                process_std=self.record.process_std if process_std is None else process_std,
                 lyapunov=lyapunov,
                 pairs=chosen.pairs,
                 k=chosen.exponents or self.drift.latent_dim,
-                n=chosen.ahead,
+                n=ahead,
                 protocol=chosen.protocol,
                 seed=chosen.seed,
             )

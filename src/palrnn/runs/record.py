@@ -23,8 +23,8 @@ from palrnn.forcing import TrainConfig
 from palrnn.model import Forcing
 from palrnn.tuning import SAEMConfig
 
-#: Settings that may change from one call to the next without making another model.
-_FREE = frozenset({"checkpoint_every", "name"})
+#: Settings that may change from one call to the next; the model to tune is known by more than its place.
+_FREE = frozenset({"checkpoint_every", "name", "checkpoint"})
 
 
 class TuningTask(Config):

@@ -123,7 +123,7 @@ def reconstruct(
         dt=dataset.dt,
         record=record,
         losses=losses,
-        name=folder.path.resolve().name if folder is not None and "name" not in data else dataset.name,
+        name=dataset.name if folder is None or "name" in dataset.settings else folder.path.resolve().name,
         folder=folder,
         findings=Findings(folder),
     )

@@ -159,15 +159,21 @@ def compare_runs(
     progress: Progress | None = None,
 ) -> Comparison:
     """Return configurations of tuning side by side; below a ``path``, each continues in its own folder."""
-    task = settings.task
-    named = comparison_configs(task.saem, settings.betas).items()
+    how = {**_compared_parts(data), "seed": settings.task.seed, "threads": threads, "progress": progress}
+    return compare(run.probabilistic, configs=_configs(settings), run=path, **how)
+
+
+def _configs(settings: TuningSettings) -> dict[str, SAEMConfig]:
+    named = comparison_configs(settings.task.saem, settings.betas).items()
     anchored = {name: config for name, config in named if config.configuration == "anchored"}
-    configs = {name: config for name, config in named if name in settings.configurations} | anchored
-    how = parts(data)
-    if how["reference"] is None:
+    return {name: config for name, config in named if name in settings.configurations} | anchored
+
+
+def _compared_parts(data: Dataset) -> dict[str, Any]:
+    found = parts(data)
+    if found["reference"] is None:
         raise ValueError("a comparison needs a held-out part without missing values, for the invariants")
-    how |= {"seed": task.seed, "threads": threads, "progress": progress, "run": path}
-    return compare(run.probabilistic, configs=configs, **how)
+    return found
 
 
 def compare_in_folder(
@@ -186,6 +192,9 @@ def compare_in_folder(
     record = run.record.changed(tuning=None, comparison=settings)
     folder.check(_inputs(run, data))
     _refuse_changes(folder, record)
+    how = {**_compared_parts(data), "seed": settings.task.seed}
+    for name, config in _configs(settings).items():
+        check_saem(run.probabilistic, config=config, run=folder.path / name, **how)
     with folder.writing("tune"):
         _begin(folder, record, run, data)
         found = compare_runs(run, settings, data, path=folder.path, threads=threads, progress=progress)
