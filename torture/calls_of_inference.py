@@ -103,7 +103,14 @@ def _geometry() -> dict[str, Row]:
             "observation": v.deviation(),
         },
     )
+    codes = smoothed.codes[0]
+    path: Kinds = {"model": v.instance(), "x": short, "codes": v.array(1.0 * codes)}
     return {
+        "path_information": Row(
+            {"model": model, "x": x[:12], "codes": codes},
+            path | {"inputs": v.array(2.0 * codes - 1.0).without("none")},
+        ),
+        "paper_path_derivatives": Row({"model": model, "x": x[:12], "codes": codes}, path),
         "ITFOperator": forced,
         "itf_fisher": forced,
         "itf_trace": forced,

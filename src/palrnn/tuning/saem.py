@@ -76,7 +76,7 @@ def saem(
     same form), the evidence of fixed held-out windows is evaluated before, after and every ``evaluate_every``
     iterations; with ``reference (T, N)``, the invariants of the rollouts too.
 
-    An ``initial_std`` of None means that the start of a window follows the process noise, and is then learned
+    An ``initial`` of None means that the start of a window follows the process noise, and is then learned
     with it; a given one stays as it is. Results depend on ``seed`` but not on the number of ``threads``
     (default: one per core). With a folder ``run``, each iteration is saved in ``run/checkpoint.safetensors``
     (with the ``standardizer``, if given), and a call that was interrupted continues exactly where it stopped.
