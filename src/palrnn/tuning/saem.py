@@ -26,7 +26,7 @@ from palrnn.tuning.estep import expectation
 from palrnn.tuning.evaluation import heldout_evaluation
 from palrnn.tuning.history import TuningHistory
 from palrnn.tuning.mstep import blended, drift_solution, gate_solution, noise_solution, rows
-from palrnn.tuning.run import RunFolder, State
+from palrnn.tuning.run import SavedTuning, State
 from palrnn.tuning.sequences import stretches, window_pool
 from palrnn.tuning.statistics import Statistics
 
@@ -85,7 +85,7 @@ def saem(
     config = SAEMConfig() if config is None else config
     problem = _checked(model, sequences, config, seed, heldout, reference, standardizer)
     pin_blas()
-    folder = None if run is None else RunFolder.of(run, model, problem, standardizer)
+    folder = None if run is None else SavedTuning.of(run, model, problem, standardizer)
     state = folder.load() if folder is not None and folder.begun else None
     total = config.iterations if config.learns_noise else 0
     workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
@@ -119,7 +119,7 @@ def check_saem(
     """Refuse what `saem` with the same arguments would refuse; write nothing."""
     config = SAEMConfig() if config is None else config
     problem = _checked(model, sequences, config, seed, heldout, reference, standardizer)
-    if run is not None and (folder := RunFolder.of(run, model, problem, standardizer)).begun:
+    if run is not None and (folder := SavedTuning.of(run, model, problem, standardizer)).begun:
         folder.load()
 
 
