@@ -68,7 +68,6 @@ class SavedTuning:
         arrays = {f"history.{name}": column for name, column in TuningHistory.of(state.rows).columns.items()}
         if state.average is not None:
             arrays |= {f"average.{name}": value for name, value in state.average.arrays().items()}
-        self.path.mkdir(parents=True, exist_ok=True)
         training = {"saem": self.task | {"iteration": state.iteration}}
         save_checkpoint(
             self.path / CHECKPOINT,

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_instance, as_int, as_series, as_trials
 from palrnn.engine.kernel import pin_blas
+from palrnn.engine.locks import folder_lock
 from palrnn.engine.processors import available_processors
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
@@ -86,13 +88,14 @@ def saem(
     problem = _checked(model, sequences, config, seed, heldout, reference, standardizer)
     pin_blas()
     folder = None if run is None else SavedTuning.of(run, model, problem, standardizer)
-    state = folder.load() if folder is not None and folder.begun else None
     total = config.iterations if config.learns_noise else 0
     workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
     with (
+        nullcontext() if folder is None else folder_lock(folder.path, "tuning"),
         listening(progress, f"tuning ({config.configuration})") as report,
         ThreadPoolExecutor(workers) as executor,
     ):
+        state = folder.load() if folder is not None and folder.begun else None
         if state is None:
             state = State(model, 0, [_row(problem, model, 0, total, workers)], None)
             if folder is not None:
