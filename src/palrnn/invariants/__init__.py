@@ -21,11 +21,13 @@ from palrnn.invariants.scorecard import Scorecard, scorecard
 from palrnn.invariants.spectrum import power_spectrum, spectrum_distance, spectrum_distances
 from palrnn.invariants.state_space import StateSpaceDivergence, dstsp
 from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
+from palrnn.invariants.viability import Fate, Viability, spread_starts, viability
 
 __all__ = [
     "Counterparts",
     "Cycle",
     "DivergenceError",
+    "Fate",
     "FixedPoints",
     "Floor",
     "FreeRun",
@@ -35,6 +37,7 @@ __all__ = [
     "Scorecard",
     "StateSpaceDivergence",
     "SymbolicDynamics",
+    "Viability",
     "cycles",
     "dstsp",
     "dstsp_floor",
@@ -49,6 +52,8 @@ __all__ = [
     "spectrum_distance",
     "spectrum_distances",
     "spectrum_floor",
+    "spread_starts",
     "stochastic_counterparts",
     "symbolic_dynamics",
+    "viability",
 ]
