@@ -155,7 +155,10 @@ def measured(task: Task, settings: dict[str, Any], seed: int) -> dict[str, Any]:
     life = viability(model, starts, LONG, data=x)
     length = min(LENGTH, len(reference) // 2)
     runs = advance(model, model.embed(starts), DISCARD + length)[DISCARD:, :, : x.shape[1]]
-    scores = [dstsp(run, reference[:length]).value if np.isfinite(run).all() else np.inf for run in runs.swapaxes(0, 1)]
+    scores = [
+        dstsp(run, reference[:length]).value if np.isfinite(run).all() else np.inf
+        for run in runs.swapaxes(0, 1)
+    ]
     exponent = np.nan
     if life.counts.get("diverges", 0) == 0:
         exponent = lyapunov_spectrum(model, starts[0], steps=50_000, discard=DISCARD, dt=task.dt, k=1).largest

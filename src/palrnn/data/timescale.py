@@ -11,7 +11,6 @@ from scipy import fft
 from palrnn.data.standardize import Standardizer
 from palrnn.engine.checks import Floats, as_float, as_int, as_trials
 
-
 # of how many parts of a period tau covers one; below and above which part of its first value an
 # autocorrelation has forgotten, and comes back
 _PARTS, _FORGOTTEN, _RETURNED = 8, 0.2, 0.3

@@ -1,7 +1,7 @@
 """`viability`: what becomes of the free run in the long term.
 
-A model that looks chaotic over 9,000 steps can come to rest after 20,000, so a score of a short run says little
-about it. Here the run is long, from several starts, and its end is looked at:
+A model that looks chaotic over 9,000 steps can come to rest after 20,000, so a score of a short run says
+little about it. Here the run is long, from several starts, and its end is looked at:
 
 - it *diverges*: a state left every bound;
 - it *rests*: over the last tenth of the run no coordinate moves by more than a hundredth of a unit;
@@ -121,10 +121,10 @@ def viability(
 ) -> Viability:
     """Return what becomes of free runs of ``model`` from each of ``starts (S, N)``, at least 10 of them.
 
-    ``starts`` are observations in the model's coordinates (rows of the standardised data, say; `spread_starts`
-    picks them). ``data (T, N)`` is the series whose region the run should stay in: a box that exceeds that of
-    the data by its own width on each side; without it no run leaves. Of a PAL-RNN the hard-gated drift runs.
-    Motion below ``still`` counts as none.
+    ``starts`` are observations in the model's coordinates (rows of the standardised data, say, which
+    `spread_starts` picks). ``data (T, N)`` is the series whose region the run should stay in: a box that
+    exceeds that of the data by its own width on each side; without it no run leaves. Of a PAL-RNN the
+    hard-gated drift runs. Motion below ``still`` counts as none.
     """
     drift = drift_of(model)
     points = as_series(starts, "starts", min_steps=10, dim=drift.observed_dim)
@@ -194,8 +194,8 @@ class _Runs:
     def _joined(self, states: Floats, loop: Floats, near: float) -> int:
         """Return the step after which a run stays within ``near`` of ``loop``, to about a stride."""
         if len(loop) == 1:
-            far = np.flatnonzero(np.abs(states - loop).max(axis=1) > near)
-            return self.stride * (int(far[-1]) + 1) if len(far) else 0
+            moving = np.flatnonzero(np.abs(states - loop).max(axis=1) > near)
+            return self.stride * (int(moving[-1]) + 1) if len(moving) else 0
         turn = np.concatenate([loop, loop[:1]])
         every = max(1, len(states) // _SAMPLE)
         some = states[::-every]
@@ -259,6 +259,4 @@ def _follows(points: Floats, turn: Floats, near: float) -> bool:
     """Whether all of ``points (n, M)`` are within ``near`` of the polygon through ``turn (k + 1, M)``."""
     # enough of them to see a run that leaves the loop, few enough to be quick; one that does, does so soon
     some = points[:: max(1, len(points) // _SAMPLE)]
-    return all(
-        _distances(some[k : k + _AT_ONCE], turn).max() <= near for k in range(0, len(some), _AT_ONCE)
-    )
+    return all(_distances(some[k : k + _AT_ONCE], turn).max() <= near for k in range(0, len(some), _AT_ONCE))

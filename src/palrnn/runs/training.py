@@ -55,7 +55,7 @@ def reconstruct(
     or is as the folder ``run`` says where training goes on there.
 
     - ``latent_dim`` (M) and ``gated`` (P): how rich a model. Fewer gates make a model that is easier to read,
-      more make one that fits stronger nonlinearity.
+      more make one that fits stronger nonlinearity. ``config=TrainConfig.paper()`` has the paper's settings.
     - ``tau``: steps between forcings. None takes the time over which the part to train on remembers itself
       (`suggest_tau`). ``forcing`` is any `Forcing` instead.
     - ``lags`` and ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`), for
@@ -172,7 +172,8 @@ def _config(
     choices = {"sequence_length": dataset.sequence_length(config.sequence_length)}
     if not known & {"forcing", "tau"}:
         choices["tau"] = dataset.suggested_tau
-    return config.changed(**({name: v for name, v in choices.items() if name not in known} | given))
+    chosen = config.changed(**({name: v for name, v in choices.items() if name not in known} | given))
+    return chosen.fitted(dataset.training[0].shape[1])
 
 
 def _inputs(dataset: Dataset) -> list[Path]:
