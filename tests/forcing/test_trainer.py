@@ -33,10 +33,10 @@ def test_training_lowers_the_loss_on_the_series(series):
 def test_history_has_one_entry_per_update(series):
     history = train(series, SMALL).history
     assert len(history) == len(history.gradient_norm) == len(history.seconds) == 250
-    assert history.learning_rate[0] == pytest.approx(1e-3)
+    assert history.learning_rate[0] == pytest.approx(3e-3)
     # the rate falls by the same factor each update and would reach the final rate after the last
     np.testing.assert_allclose(
-        history.learning_rate[1:] / history.learning_rate[:-1], 0.01 ** (1 / 250), rtol=1e-12
+        history.learning_rate[1:] / history.learning_rate[:-1], (1 / 300) ** (1 / 250), rtol=1e-12
     )
 
 

@@ -29,10 +29,11 @@ def free_running_evaluation(
     """
     heldout = as_series(heldout, "heldout", dim=drift_of(model).observed_dim)
     discard = as_int(discard, "discard")
+    life_steps = None if long_steps is None else as_int(long_steps, "long_steps", least=1000)
     kept = as_int(steps, "steps", least=discard + 1) - discard
     found = quantities_of_interest(model, heldout[:kept], steps=kept, discard=discard, dt=dt).numbers()
     alive = math.nan
-    if long_steps is not None:
-        life = viability(model, spread_starts(heldout), long_steps, data=heldout)
+    if life_steps is not None:
+        life = viability(model, spread_starts(heldout), life_steps, data=heldout)
         alive = life.alive / len(life.fates)
     return Evaluation(update, found["dstsp"], found["outside"], found["lyapunov"], alive)
