@@ -1,8 +1,8 @@
 """Is this tree as fast as another one? `python benchmarks/compare.py ../other-checkout [rounds]`.
 
-Each tree's operations run in a process of their own with one thread; the two take turns, call by call, and the
-best processor time of each counts, so that the load of the machine falls on both. It only makes calls that
-look the same in all versions since 0.1.
+Each tree's operations run in a process of their own with one thread; the two take turns, call by call, and
+the best processor time of each counts, so that the load of the machine falls on both. It only makes calls
+that look the same in all versions since 0.1.
 """
 
 from __future__ import annotations
