@@ -259,7 +259,7 @@ def differences(one: Path, other: Path) -> list[str]:
 
 
 def _where(one: Any, other: Any) -> str:
-    """Return which parts of two files differ, and the first place in each, for whoever looks for the cause."""
+    """Return which parts of two files differ, and where first, for whoever looks for the cause."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return ""
     words = [f"only one has {name}" for name in sorted(one.keys() ^ other.keys())]

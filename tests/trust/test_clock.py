@@ -1,4 +1,4 @@
-"""Clocks are set back, and notes in folders of others tell any time: nobody waits for ever, nothing breaks."""
+"""Clocks are set back, and notes in folders of others tell any time: nobody waits for ever."""
 
 from __future__ import annotations
 
