@@ -22,7 +22,7 @@ from palrnn.geometry import (
     observed_information,
 )
 from palrnn.inference import Filtered, rbpf, smooth
-from palrnn.model import ALRNN, PALRNN
+from palrnn.model import ALRNN, PALRNN, Forcing
 from palrnn.report.findings import Filtering, Geometry, Stage, Tuning
 from palrnn.tuning import SAEMConfig, SAEMResult, saem
 
@@ -88,7 +88,7 @@ def compared(
     steps = len(segment)
     return Geometry(
         steps=steps,
-        tau=tau,
+        forcing=Forcing.identity(tau),
         particles=settings.particles,
         samples=louis.samples,
         target=settings.target,
@@ -129,7 +129,7 @@ def tuned(
         particles=settings.particles,
         paths=settings.paths,
         target=settings.target,
-        tau=tau,
+        forcing=Forcing.identity(tau),
         heldout_windows=min(settings.heldout_windows, (half - 1) // length),
         rollout_steps=steps + 1000,
         rollout_discard=1000,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from palrnn.engine.config import Config, Count, Level, Positive, Whole
+from palrnn.forcing.config import AnyForcing
+from palrnn.model import Forcing
 
 Configuration = Literal["baseline", "calib", "full", "anchored"]
 
@@ -16,8 +18,15 @@ class SAEMConfig(Config):
 
     ``configuration`` says what is updated: nothing (``baseline``), the process and observation deviations
     (``calib``), these and the drift (``full``), or the same with the teacher-forcing loss as a second term
-    (``anchored``, with the weight ``beta``).
+    (``anchored``, with the weight ``beta`` and under ``forcing``; a number ``tau`` means identity forcing).
+
+    ``smoother`` says how gate paths are drawn: ``ancestors`` of a filter pass (the paper's), by particle
+    ``gibbs`` from a filter pass, or by a ``conditional`` filter alone, which goes on from the path of the
+    last iteration and needs few particles. The last two take ``target="exact"`` and ``sweeps`` passes per
+    path. ``noise`` is the kind of noise that is learned.
     """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     configuration: Configuration = "full"
     length: Count = 32
@@ -28,6 +37,8 @@ class SAEMConfig(Config):
     particles: Count = 256
     paths: Count = 8
     states_per_path: Count = 1
+    smoother: Literal["ancestors", "gibbs", "conditional"] = "ancestors"
+    sweeps: Count = 1
     target: Literal["paper", "exact"] = "paper"
     resampling: Literal["multinomial", "systematic", "stratified", "residual"] = "multinomial"
     ess_threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -43,9 +54,10 @@ class SAEMConfig(Config):
     robbins_monro: bool = False
     step_exponent: Annotated[float, Field(gt=0.5, le=1)] = 0.7
     learn_gate_std: bool = False
-    diagonal_noise: bool = False
+    noise: Literal["isotropic", "diagonal", "full"] = "isotropic"
+    drift_steps: Count = 50  # of a family without a closed form
     beta: Level = 100.0
-    tau: Count = 16
+    forcing: AnyForcing = Forcing.identity(16)
     anchor_length: Annotated[Count, Field(ge=2)] = 200
     anchor_steps: Count = 50
 
@@ -57,10 +69,20 @@ class SAEMConfig(Config):
     dt: Positive = 0.01
     reference_lyapunov: float | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _forcing_by_interval(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if "tau" not in values:
+            return values
+        rest = {name: value for name, value in values.items() if name != "tau"}
+        return {"forcing": values["tau"]} | rest
+
     @model_validator(mode="after")
-    def _something_left(self) -> Self:
+    def _consistent(self) -> Self:
         if self.rollout_discard >= self.rollout_steps:
             raise ValueError("rollout_discard must be less than rollout_steps")
+        if self.smoother != "ancestors" and self.target != "exact":
+            raise ValueError(f"smoother = {self.smoother!r} needs target = 'exact'")
         return self
 
     @property
