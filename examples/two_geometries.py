@@ -16,7 +16,7 @@ from palrnn.model import PALRNN
 model, _, test = trained()
 segment = test[:200]
 noisy = PALRNN(model, process=0.1, observation=0.1, gate_std=0.1)
-itf = itf_fisher(model, segment, tau=16, observation_std=0.1)
+itf = itf_fisher(model, segment, 16, 0.1)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", IndefiniteInformationWarning)
     information = observed_information(noisy, segment, particles=128, paths=32, states_per_path=32)

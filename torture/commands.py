@@ -60,9 +60,9 @@ def prepared(folder: Path) -> Path:
     write_text(folder / "unknown-table.toml", "[nonsense]\nx = 1\n")
     write_text(
         folder / "wrong.toml",
-        '[data]\nseries = 3\n[training]\nupdates = "many"\n[saem]\nlength = -1\n[judge]\nsteps = "x"\n',
+        '[data]\nseries = 3\n[training]\nupdates = "many"\n[saem]\nlength = -1\n[invariants]\nsteps = "x"\n',
     )
-    write_text(folder / "tables.toml", 'data = 1\ntraining = [1]\nsaem = "x"\nsource = 2\njudge = 3\n')
+    write_text(folder / "tables.toml", 'data = 1\ntraining = [1]\nsaem = "x"\nsource = 2\ninvariants = 3\n')
     write_text(folder / "file", "a file where a folder should be")
     return folder
 
@@ -99,7 +99,7 @@ _HUGE = "9" * 32
 #: Options that take a whole number from 1, by command; the rest of a line that works.
 _SIZED = {
     "train DIR/good.npy": "--updates --latent-dim --tau --batch-size --sequence-length --lags --gated=-1",
-    "geometry DIR/run DIR/good.npy --draws 0": "--particles --paths --steps --tau --states-per-path",
+    "geometry DIR/run DIR/good.npy --draws 0": "--particles --paths --steps --tau",
     "filter DIR/run DIR/good.npy": "--particles --start=-1 --seed=-1",
     "tune DIR/run DIR/good.npy": "--length --windows --particles --paths --threads --seed=-1",
     "evaluate DIR/run --reference DIR/good.npy": "--pairs --steps --exponents --seed=-1",
@@ -161,9 +161,9 @@ def lines() -> Iterator[list[str]]:
             yield ["train", f"DIR/{series}", "--updates", "2", *out]
         yield ["evaluate", "DIR/good.safetensors", "--reference", f"DIR/{series}", "--steps", "100"]
         yield ["geometry", "DIR/run", f"DIR/{series}", "--draws", "0", *out]
-        if series != "nan.npy":
+        if series != "nan.npy":  # a value that is missing was not observed
             yield ["filter", "DIR/run", f"DIR/{series}", *out]
-        yield ["tune", "DIR/run", f"DIR/{series}", "--iterations", "1", *out]
+            yield ["tune", "DIR/run", f"DIR/{series}", "--iterations", "1", *out]
         yield ["report", "DIR/run", "--reference", f"DIR/{series}", "-o", "DIR/page.html"]
     for model in _MODELS:
         yield ["evaluate", f"DIR/{model}", "--reference", "DIR/good.npy"]

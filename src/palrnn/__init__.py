@@ -95,6 +95,8 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "LaplacePosterior",
         "Mismatch",
         "ObservedInformation",
+        "PaperPathDerivatives",
+        "PathInformation",
         "compare_geometries",
         "curvature_gap",
         "invariant_error_bars",
@@ -104,6 +106,8 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "louis_terms",
         "mismatch",
         "observed_information",
+        "paper_path_derivatives",
+        "path_information",
         "subspace_overlap",
         "toy_information",
         "toy_series",
@@ -124,7 +128,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "load_from_zoo",
         "zoo_models",
     ),
-    "facade": (
+    "runs": (
         "Reconstruction",
         "ReportSettings",
         "reconstruct",
@@ -147,11 +151,11 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from palrnn.data import *  # noqa: F403
-    from palrnn.facade import Reconstruction, ReportSettings, reconstruct  # noqa: F401
     from palrnn.forcing import *  # noqa: F403
     from palrnn.geometry import *  # noqa: F403
     from palrnn.inference import *  # noqa: F403
     from palrnn.invariants import *  # noqa: F403
     from palrnn.model import *  # noqa: F403
     from palrnn.paper import *  # noqa: F403
+    from palrnn.runs import *  # noqa: F403
     from palrnn.tuning import *  # noqa: F403

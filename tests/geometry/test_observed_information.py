@@ -211,7 +211,7 @@ def test_the_summary_can_be_read():
     [
         ({"paths": 1}, "paths must be >= 2"),
         ({"states_per_path": 0}, "states_per_path must be >= 1"),
-        ({"target": "other"}, "target must be one of"),
+        ({"target": "other"}, "target: input should be 'paper' or 'exact'"),
         ({"model": "net"}, "model must be a PALRNN"),
     ],
 )

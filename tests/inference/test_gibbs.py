@@ -8,18 +8,18 @@ from oracles.plain_kalman import log_normal, step
 from oracles.small_models import drawn_series, gated_model
 
 from palrnn import FewPathsWarning, path_posterior, rbpf, smooth
-from palrnn.inference.bundles import in_panels
+from palrnn.engine.vector_code import LANES
 from palrnn.inference.codes import words_of
 from palrnn.inference.conditional import conditional_filter
+from palrnn.inference.filter_arrays import in_panels
 from palrnn.inference.kernels.match import agreement, in_coordinates, precision_form
 from palrnn.inference.kernels.message import look_back
-from palrnn.inference.kernels.tiles import LANES
-from palrnn.inference.system import aligned, padded, padded_system
+from palrnn.inference.path_arrays import aligned, padded, path_arrays
 
 
 def message_of(model, x, codes, inputs, t):
     """Return Omega and lambda of all that follows z_t on a path, u_t included."""
-    system, dim = padded_system(model), padded(model.drift.latent_dim)
+    system, dim = path_arrays(model), padded(model.drift.latent_dim)
     Omega, vector = np.zeros((dim, dim)), np.zeros(dim)
     scratch = [np.empty((dim, dim)) for _ in range(4)]
     words = words_of(codes)

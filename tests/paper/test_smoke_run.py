@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from dask_cluster import Cluster
+from rounding import differences
 
 from palrnn.cli.main import main
 from palrnn.engine.progress import quiet
@@ -207,6 +208,7 @@ def test_committed_tables_give_the_committed_summary(folder: Path, tmp_path: Pat
         if path.name.endswith((".csv", ".csv.gz", ".toml", "palrnn.json")):
             shutil.copy(path, tmp_path)
     run_here("reproduce", "report", "-o", str(tmp_path))
-    assert json.loads((tmp_path / "summary.json").read_text()) == json.loads(
-        (folder / "summary.json").read_text()
-    )
+    here, there = (json.loads((place / "summary.json").read_text()) for place in (tmp_path, folder))
+    # another processor adds in another order: sums of a few thousand numbers differ by 1e-13 of their size,
+    # and correlations and intervals, made from differences of such sums, by some hundred times as much
+    assert differences(here, there, relative=1e-10) == []

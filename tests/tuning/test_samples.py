@@ -1,4 +1,4 @@
-"""The M-step of any family: against that of the AL-RNN, against differences, and on a family with gates of its own."""
+"""The M-step of any family: against that of the AL-RNN, against differences, with gates of its own."""
 
 from __future__ import annotations
 

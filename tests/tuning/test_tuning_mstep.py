@@ -12,10 +12,9 @@ from palrnn.tuning.mstep import (
     drift_solution,
     gate_solution,
     noise_solution,
-    process_moments,
     process_residuals,
 )
-from palrnn.tuning.rows import RowStatistics, from_rows, rows
+from palrnn.tuning.rows import RowStatistics, rows
 from palrnn.tuning.statistics import GATE_STDS, sufficient_statistics
 
 

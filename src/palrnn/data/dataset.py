@@ -33,7 +33,7 @@ from palrnn.data.systems import System
 from palrnn.data.table import SeriesError
 from palrnn.data.timescale import suggest_tau
 from palrnn.engine.checks import Floats, as_instance, as_int, as_trials
-from palrnn.engine.text import printable
+from palrnn.engine.text import printable, quoted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,7 +118,9 @@ class Dataset:
         if inputs is not None:
             raise ValueError("inputs must be None: external inputs are not supported yet")
         if isinstance(columns, str) or not isinstance(columns, (Iterable, type(None))):
-            raise ValueError(f"columns must be a sequence of names, got {columns!r}")
+            raise ValueError(f"columns must be a sequence of names, got {quoted(columns)}")
+        if not isinstance(parameters, (Mapping, type(None))):
+            raise ValueError(f"parameters must be numbers by name, got {quoted(parameters)}")
         settings = DataSettings(
             series=series_name(x),
             name=name,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba.experimental.function_type  # noqa: F401  (teaches Numba to take addresses as arguments)
-from numba import types
+from numba import njit, types
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.kernel import kernel
@@ -23,7 +23,9 @@ class KernelArgument(types.WrapperAddressProtocol):
     """A compiled function that can be called, and handed to kernels that call it."""
 
     def __init__(self, function: Callable[..., None], signature: Any) -> None:
-        self._compiled: Any = kernel(function)
+        # a function of somebody else, perhaps typed into a notebook, has no place on disk to be cached
+        ours = function.__module__.partition(".")[0] == "palrnn"
+        self._compiled: Any = (kernel if ours else njit(nogil=True, error_model="numpy"))(function)
         self._signature = signature
         self.__module__, self._name = function.__module__, function.__qualname__
 

@@ -162,9 +162,8 @@ def labelled(labels: Sequence[str], column: str) -> Labels:
 def choose(where: str, names: Sequence[str], wanted: Wanted, *, dated: bool = False) -> Choice:
     """Return which columns of a table are which; ``dated`` says that the first one holds dates."""
     asked = None if wanted.columns is None else _found(where, names, wanted.columns)
-    label = [
-        i for i, name in enumerate(names) if name.lower() == wanted.trial.lower() and i not in (asked or ())
-    ]
+    used = set(asked or ())
+    label = [i for i, name in enumerate(names) if name.lower() == wanted.trial.lower() and i not in used]
     if len(label) > 1:
         raise SeriesError(f"{where}: two columns are named {names[label[0]]}")
     if not label and wanted.trial not in ("trial", *(wanted.columns or ())):
@@ -173,31 +172,32 @@ def choose(where: str, names: Sequence[str], wanted: Wanted, *, dated: bool = Fa
     time = None
     if wanted.time is not None:
         (time,) = _found(where, names, [wanted.time])
-    elif rest and rest[0] not in (asked or ()) and len(rest) > 1:
+    elif len(rest) > 1 and rest[0] not in used:
         time = rest[0] if (dated and rest[0] == 0) or is_time(names[rest[0]]) else None
     observed = [i for i in rest if i != time] if asked is None else asked
     if not observed:
         raise SeriesError(f"{where}: has no columns of observations")
     left_out = {}
-    for i, name in enumerate(names):
-        if i in observed:
-            continue
+    for i in sorted(set(range(len(names))) - set(observed)):
         reason = "tells the trial" if i in label else "tells the time" if i == time else "not asked for"
-        left_out[name or str(i + 1)] = reason
+        left_out[names[i] or str(i + 1)] = reason
     return Choice(observed, label[0] if label else None, time, left_out)
 
 
 def _found(where: str, names: Sequence[str], columns: Sequence[str]) -> list[int]:
     if isinstance(columns, str):
         raise SeriesError(f"{where}: columns must be a list of names, got {columns!r}")
+    places: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        places.setdefault(name, []).append(i)
     found = []
     for column in columns:
-        places = [i for i, name in enumerate(names) if name == str(column)]
-        if not places:
+        there = places.get(str(column), [])
+        if not there:
             raise SeriesError(f"{where}: no column {quoted(column)}, there are {_listed(names)}")
-        if len(places) > 1:
-            raise SeriesError(f"{where}: {len(places)} columns are named {column}")
-        found.append(places[0])
+        if len(there) > 1:
+            raise SeriesError(f"{where}: {len(there)} columns are named {column}")
+        found.append(there[0])
     return found
 
 
@@ -211,7 +211,7 @@ def without_counters(table: Table) -> Table:
     The first of them tells the time, if nothing else does.
     """
     counting = [column for column in range(len(table.names)) if _counts(table, column)]
-    kept = [column for column in range(len(table.names)) if column not in counting]
+    kept = sorted(set(range(len(table.names))) - set(counting))
     if not counting or not kept:
         return table
     reasons = {table.names[column]: "only counts up: a time or an index" for column in counting}

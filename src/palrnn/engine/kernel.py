@@ -35,7 +35,7 @@ _FLAGS = {"reassoc", "contract", "arcp", "nsz"}
 
 def kernel(function: F) -> F:
     """Compile ``function`` on first use: cached on disk, without the GIL, honest about NaN."""
-    flags = {"nogil": True, "error_model": "numpy", "fastmath": _FLAGS}
+    flags: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": _FLAGS}
     compiled: Any = njit(**flags, pipeline_class=KernelCompiler)(function)
     if hasattr(compiled, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
         compiled._cache = KernelCache(function, source_stamp(function.__module__))

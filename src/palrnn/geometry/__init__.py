@@ -4,6 +4,8 @@ from palrnn.geometry.comparison import Mismatch, curvature_gap, mismatch, subspa
 from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
 from palrnn.geometry.louis import LouisTerms, louis_terms
 from palrnn.geometry.observed import IndefiniteInformationWarning, ObservedInformation, observed_information
+from palrnn.geometry.paper_target import PaperPathDerivatives, paper_path_derivatives
+from palrnn.geometry.path_information import PathInformation, path_information
 from palrnn.geometry.posterior import InvariantErrorBars, LaplacePosterior, invariant_error_bars, laplace
 from palrnn.geometry.summary import GeometryComparison, compare_geometries
 from palrnn.geometry.toy import ToyInformation, ToyStudy, toy_information, toy_series, toy_study
@@ -17,6 +19,8 @@ __all__ = [
     "LouisTerms",
     "Mismatch",
     "ObservedInformation",
+    "PaperPathDerivatives",
+    "PathInformation",
     "ToyInformation",
     "ToyStudy",
     "compare_geometries",
@@ -28,6 +32,8 @@ __all__ = [
     "louis_terms",
     "mismatch",
     "observed_information",
+    "paper_path_derivatives",
+    "path_information",
     "subspace_overlap",
     "toy_information",
     "toy_series",

@@ -1,6 +1,7 @@
 """Which gates were open: Kalman, resampling, the Rao-Blackwellised particle filter, smoothing, evidence."""
 
 from palrnn.inference.config import FilterConfig
+from palrnn.inference.diagnostics import FilterDiagnostics
 from palrnn.inference.evidence import Evidence, windowed_evidence
 from palrnn.inference.particle_filter import rbpf
 from palrnn.inference.path import PathPosterior, path_posterior
@@ -12,6 +13,7 @@ __all__ = [
     "Evidence",
     "FewPathsWarning",
     "FilterConfig",
+    "FilterDiagnostics",
     "FilterDiedError",
     "Filtered",
     "PathPosterior",

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from palrnn.engine.checks import Floats
+from palrnn.engine.vector_code import LANES
 from palrnn.inference import reference_conditional
-from palrnn.inference.bundles import bundle_system, initial_bundles, room_for
+from palrnn.inference.filter_arrays import filter_arrays, initial_bundles, workspace
 from palrnn.inference.kernels import conditional as kernels
-from palrnn.inference.kernels.tiles import LANES
+from palrnn.inference.path_arrays import aligned, padded, path_arrays
 from palrnn.inference.record import FilterDiedError
-from palrnn.inference.system import aligned, padded, padded_system
 from palrnn.model import ALRNN, PALRNN
 
 
@@ -49,12 +49,12 @@ class FastConditionalFilter:
 
     def __init__(self, model: PALRNN, x: Floats, particles: int) -> None:
         latent, gated, steps = model.drift.latent_dim, model.drift.gated, len(x) - 1
-        self._x, self._system, self._room = x, bundle_system(model), room_for(model)
+        self._x, self._system, self._room = x, filter_arrays(model), workspace(model)
         self._start = initial_bundles(self._system, model, x[0], particles)
         self._mean, self._cov = (aligned(array.shape) for array in self._start)
         self._inputs = aligned((steps, len(self._start[0]), gated, LANES))
         self._ancestors = np.zeros((steps, particles), dtype=np.int32)
-        self._padded, dim = padded_system(model), padded(latent)
+        self._padded, dim = path_arrays(model), padded(latent)
         self._basis = aligned((dim, dim))
         self._basis[:latent, :latent] = self._system.basis
         self._messages = np.empty((steps, (latent + 1) * (latent + 2) // 2))

@@ -15,8 +15,8 @@ from palrnn.inference.codes import codes_of, words_of
 from palrnn.inference.conditional import conditional_filter
 from palrnn.inference.kernels import smoothing as kernels
 from palrnn.inference.path import empty_path
+from palrnn.inference.path_arrays import path_arrays
 from palrnn.inference.record import Filtered
-from palrnn.inference.system import padded_system
 from palrnn.model import ALRNN, PALRNN
 
 _PATHS, _SWEEPS = 0, 2
@@ -66,7 +66,7 @@ def _(drift: ALRNN, filtered: Filtered, lineages: NDArray[np.int32], codes: NDAr
     if not model.is_standard:
         return reference_smoothing.traced_inputs(filtered, lineages, codes)
     inputs, words = np.empty(codes.shape), words_of(codes)
-    system, start = padded_system(model), empty_path(model, x[:2])
+    system, start = path_arrays(model), empty_path(model, x[:2])
     for s, lineage in enumerate(lineages):
         belief = start.filtered_mean[0].copy(), start.filtered_cov[0].copy()
         kernels.trace_inputs(system, np.uint64(filtered.key), x, lineage, words[s], *belief, inputs[s])

@@ -15,7 +15,7 @@ from palrnn.inference import reference_smoothing
 from palrnn.inference.codes import words_of
 from palrnn.inference.kernels import smoothing
 from palrnn.inference.particle_filter import checked_series
-from palrnn.inference.system import padded, padded_system
+from palrnn.inference.path_arrays import padded, path_arrays
 from palrnn.model import ALRNN, PALRNN
 
 
@@ -112,7 +112,7 @@ def _(
         return _path_posterior.dispatch(object)(drift, model, x, codes, inputs)
     path = empty_path(model, x)
     given = np.full(codes.shape, np.nan) if inputs is None else inputs
-    loglik = smoothing.walk(padded_system(model), x, words_of(codes), given, 0, path)
+    loglik = smoothing.walk(path_arrays(model), x, words_of(codes), given, 0, path)
     return _posterior(path, loglik, model.drift.latent_dim)
 
 

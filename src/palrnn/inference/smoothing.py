@@ -18,8 +18,8 @@ from palrnn.inference.codes import words_of
 from palrnn.inference.gate_paths import GatePaths, gibbs_paths, traced_paths
 from palrnn.inference.kernels import smoothing as kernels
 from palrnn.inference.path import empty_path
+from palrnn.inference.path_arrays import path_arrays
 from palrnn.inference.record import FilterDiedError, Filtered
-from palrnn.inference.system import padded_system
 from palrnn.model import ALRNN, PALRNN
 
 METHODS = ("ancestors", "gibbs")
@@ -160,7 +160,7 @@ def _(drift: ALRNN, model: PALRNN, x: Floats, paths: GatePaths, noise: Floats) -
     if not model.is_standard:
         return states_given_paths.dispatch(object)(drift, model, x, paths, noise)
     steps, words = paths.lineages.shape[1], words_of(paths.codes)
-    system, room = padded_system(model), empty_path(model, x)
+    system, room = path_arrays(model), empty_path(model, x)
     before = np.full(steps, -1, dtype=np.int32)
     for s in np.lexsort(paths.lineages.T[::-1]):
         shared = _shared(before, paths.lineages[s])

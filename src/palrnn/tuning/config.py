@@ -23,7 +23,7 @@ class SAEMConfig(Config):
     ``smoother`` says how gate paths are drawn: ``ancestors`` of a filter pass (the paper's), by particle
     ``gibbs`` from a filter pass, or by a ``conditional`` filter alone, which goes on from the path of the
     last iteration and needs few particles. The last two take ``target="exact"`` and ``sweeps`` passes per
-    path. ``noise`` is the kind of noise that is learned.
+    path. ``noise`` is the kind of noise that is learned; ``diagonal_noise=True`` is another way to give that.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -71,11 +71,21 @@ class SAEMConfig(Config):
 
     @model_validator(mode="before")
     @classmethod
-    def _forcing_by_interval(cls, values: dict[str, Any]) -> dict[str, Any]:
-        if "tau" not in values:
+    def _forcing_from_tau(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "tau" not in values:
             return values
+        if "forcing" in values:
+            raise ValueError("forcing says all; leave out tau")
         rest = {name: value for name, value in values.items() if name != "tau"}
-        return {"forcing": values["tau"]} | rest
+        return rest | {"forcing": values["tau"]}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _noise_from_diagonal(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "diagonal_noise" not in values:
+            return values
+        rest = {name: value for name, value in values.items() if name != "diagonal_noise"}
+        return rest | {"noise": "diagonal" if values["diagonal_noise"] else "isotropic"}
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

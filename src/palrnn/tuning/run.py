@@ -61,12 +61,11 @@ class RunFolder:
     windows: int
 
     @classmethod
-    def opened(
+    def of(
         cls, path: str | os.PathLike[str], model: PALRNN, problem: Problem, standardizer: Standardizer | None
     ) -> RunFolder:
-        """Make the folder if need be."""
+        """Return the folder of this task, which need not be there yet."""
         folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
         settings = problem.config.model_dump(mode="json")
         task = {"config": settings, "seed": problem.seed, "data": _digest(model, problem)}
         return cls(folder, model, problem.config, task, standardizer, len(problem.pool))
@@ -83,6 +82,7 @@ class RunFolder:
             arrays |= {f"average.{name}": value for name, value in state.average.arrays().items()}
         if state.paths is not None:
             arrays["paths"] = state.paths
+        self.path.mkdir(parents=True, exist_ok=True)
         training = {"saem": self.task | {"iteration": state.iteration}}
         save_checkpoint(
             self.path / CHECKPOINT,
@@ -91,7 +91,7 @@ class RunFolder:
             dt=self.config.dt,
             training=training,
             arrays=arrays,
-            forcing=self.config.forcing,
+            forcing=self.config.forcing.final,
         )
 
     def load(self) -> State:

@@ -80,7 +80,7 @@ def saem(
     same form), the evidence of fixed held-out windows is evaluated before, after and every ``evaluate_every``
     iterations; with ``reference (T, N)``, the invariants of the rollouts too.
 
-    An ``initial_std`` of None means that the start of a window follows the process noise, and is then learned
+    An ``initial`` of None means that the start of a window follows the process noise, and is then learned
     with it; a given one stays as it is. Results depend on ``seed`` but not on the number of ``threads``
     (default: one per core). With a folder ``run``, each iteration is saved in ``run/checkpoint.safetensors``
     (with the ``standardizer``, if given), and a call that was interrupted continues exactly where it stopped.
@@ -89,7 +89,7 @@ def saem(
     config = SAEMConfig() if config is None else config
     problem = _checked(model, sequences, config, seed, heldout, reference, standardizer)
     pin_blas()
-    folder = None if run is None else RunFolder.opened(run, model, problem, standardizer)
+    folder = None if run is None else RunFolder.of(run, model, problem, standardizer)
     state = folder.load() if folder is not None and folder.begun else None
     total = config.iterations if config.learns_noise else 0
     workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
@@ -107,6 +107,24 @@ def saem(
                 folder.save(state)
             report(state.iteration, total, {"evidence": state.last("evidence")})
     return SAEMResult(state.model, TuningHistory.of(state.rows), config, seed, time.perf_counter() - started)
+
+
+def check_saem(
+    model: PALRNN,
+    sequences: ArrayLike | Sequence[ArrayLike],
+    config: SAEMConfig | None = None,
+    *,
+    seed: int = 0,
+    heldout: ArrayLike | Sequence[ArrayLike] | None = None,
+    reference: ArrayLike | None = None,
+    run: str | os.PathLike[str] | None = None,
+    standardizer: Standardizer | None = None,
+) -> None:
+    """Refuse what `saem` with the same arguments would refuse; write nothing."""
+    config = SAEMConfig() if config is None else config
+    problem = _checked(model, sequences, config, seed, heldout, reference, standardizer)
+    if run is not None and (folder := RunFolder.of(run, model, problem, standardizer)).begun:
+        folder.load()
 
 
 def _checked(

@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
+from palrnn.engine.vector_code import LANES
 from palrnn.inference.kernels import beliefs as bundle
 from palrnn.inference.kernels.filter_loop import refill, reweigh
 from palrnn.inference.kernels.match import agreement, in_coordinates, line, precision_form
@@ -21,7 +22,6 @@ from palrnn.inference.kernels.message import look_back
 from palrnn.inference.kernels.noise import GATES, RESAMPLING, fill_normals, fill_uniforms, stream_key
 from palrnn.inference.kernels.one_belief import WORD
 from palrnn.inference.kernels.resampling import cumulated, multinomial, pick, settle
-from palrnn.inference.kernels.tiles import LANES
 
 
 @kernel
@@ -86,11 +86,11 @@ def sweep(system, key, x, messages, mean, cov, room, inputs, ancestors, path):
 
     Every transition begins with resampling: n - 1 ancestors by weight, and one, that of the given path, by
     weight and agreement with ``messages (T-1, size)`` (see `path_messages`). ``mean`` and ``cov`` hold the
-    beliefs about z_1 in bundles (see `bundles`) and are changed in place; ``inputs (T-1, bundles, P, LANES)``
-    and ``ancestors (T-1, n)`` receive the filter's draws. Return whether some particle lived.
+    beliefs about z_1 in bundles (see `initial_bundles`) and are changed in place; ``inputs (T-1, bundles, P,
+    LANES)`` and ``ancestors (T-1, n)`` receive the filter's draws. Return whether some particle lived.
     """
     steps, particles = ancestors.shape
-    bundles, dim = mean.shape[0], system.J.shape[1]
+    bundles, dim = mean.shape[0], system.latent_dim
     observation, gate, hidden = system.observation, system.gate, system.hidden
     free, size = dim - gate.shape[0], line(dim + 1)
     gates, seen = room.gates[free:], np.empty((x.shape[1], LANES))

@@ -17,9 +17,9 @@ import numpy as np
 from numba import njit
 
 from palrnn.engine.kernel import kernel
-from palrnn.engine.lanes import everywhere, fma, over, plus, put, repeated, root, take, times
+from palrnn.engine.lanes import add, broadcast, div, fma, load, load_broadcast, mul, sqrt, store
+from palrnn.engine.vector_code import LANES
 from palrnn.inference.kernels.beliefs import place
-from palrnn.inference.kernels.tiles import LANES
 
 # pivots whose product is taken before its logarithm: few enough not to overflow
 _PIVOTS = 6
@@ -37,51 +37,51 @@ def factorise_bordered(rows, dim):
 
     The diagonal of C is left as its inverse, by which everything is divided.
     """
-    one, minus = everywhere(1.0), everywhere(-1.0)
+    one, minus = broadcast(1.0), broadcast(-1.0)
     for j in range(dim):
         own, last = line(j), j * LANES
-        pivot = take(rows, own + last)
+        pivot = load(rows, own + last)
         for k in range(0, last, LANES):
-            value = take(rows, own + k)
-            pivot = fma(times(minus, value), value, pivot)
-        inverse = over(one, root(pivot))
-        put(rows, own + last, inverse)
+            value = load(rows, own + k)
+            pivot = fma(mul(minus, value), value, pivot)
+        inverse = div(one, sqrt(pivot))
+        store(rows, own + last, inverse)
         i = j + 1
         # four rows at a time, or each sum would wait for its own last addition
         while i + 4 <= dim + 1:
             a, b, c, d = line(i), line(i + 1), line(i + 2), line(i + 3)
             sum_a, sum_b, sum_c, sum_d = (
-                take(rows, a + last), take(rows, b + last), take(rows, c + last), take(rows, d + last)
+                load(rows, a + last), load(rows, b + last), load(rows, c + last), load(rows, d + last)
             )  # fmt: skip
             for k in range(0, last, LANES):
-                value = times(minus, take(rows, own + k))
-                sum_a = fma(value, take(rows, a + k), sum_a)
-                sum_b = fma(value, take(rows, b + k), sum_b)
-                sum_c = fma(value, take(rows, c + k), sum_c)
-                sum_d = fma(value, take(rows, d + k), sum_d)
-            put(rows, a + last, times(sum_a, inverse))
-            put(rows, b + last, times(sum_b, inverse))
-            put(rows, c + last, times(sum_c, inverse))
-            put(rows, d + last, times(sum_d, inverse))
+                value = mul(minus, load(rows, own + k))
+                sum_a = fma(value, load(rows, a + k), sum_a)
+                sum_b = fma(value, load(rows, b + k), sum_b)
+                sum_c = fma(value, load(rows, c + k), sum_c)
+                sum_d = fma(value, load(rows, d + k), sum_d)
+            store(rows, a + last, mul(sum_a, inverse))
+            store(rows, b + last, mul(sum_b, inverse))
+            store(rows, c + last, mul(sum_c, inverse))
+            store(rows, d + last, mul(sum_d, inverse))
             i += 4
         while i <= dim:
             a = line(i)
-            total = take(rows, a + last)
+            total = load(rows, a + last)
             for k in range(0, last, LANES):
-                total = fma(times(minus, take(rows, own + k)), take(rows, a + k), total)
-            put(rows, a + last, times(total, inverse))
+                total = fma(mul(minus, load(rows, own + k)), load(rows, a + k), total)
+            store(rows, a + last, mul(total, inverse))
             i += 1
 
 
 @kernel
 def half_log_determinant(rows, dim, out, at):
     """Write (log |C C^T|) / 2, from the inverse diagonal, to the lanes of ``out`` from ``at`` on."""
-    put(out, at, everywhere(0.0))
+    store(out, at, broadcast(0.0))
     for first in range(0, dim, _PIVOTS):
-        product = everywhere(1.0)
+        product = broadcast(1.0)
         for j in range(first, min(first + _PIVOTS, dim)):
-            product = times(product, take(rows, line(j) + j * LANES))
-        put(rows, line(dim) + dim * LANES, product)
+            product = mul(product, load(rows, line(j) + j * LANES))
+        store(rows, line(dim) + dim * LANES, product)
         for lane in range(LANES):
             out[at + lane] -= math.log(rows[line(dim) + dim * LANES + lane])
 
@@ -96,35 +96,35 @@ def precision_form(mean, cov, dim, rows, precision, own, at):
     border = line(dim)
     for i in range(dim):
         for j in range(i + 1):
-            put(rows, line(i) + j * LANES, take(cov, place(j, i)))
-        put(rows, border + i * LANES, take(mean, i * LANES))
+            store(rows, line(i) + j * LANES, load(cov, place(j, i)))
+        store(rows, border + i * LANES, load(mean, i * LANES))
     factorise_bordered(rows, dim)
     half_log_determinant(rows, dim, own, at)
     # C^(-1), row by row, from the diagonal to the left: (C^(-1))_ij = -sum_k C_ik (C^(-1))_kj / C_ii
     for i in range(dim):
-        inverse = take(rows, line(i) + i * LANES)
+        inverse = load(rows, line(i) + i * LANES)
         for j in range(i):
-            total = everywhere(0.0)
+            total = broadcast(0.0)
             for k in range(j, i):
-                total = fma(take(rows, line(i) + k * LANES), take(precision, line(k) + j * LANES), total)
-            put(precision, line(i) + j * LANES, times(times(everywhere(-1.0), inverse), total))
-        put(precision, line(i) + i * LANES, inverse)
+                total = fma(load(rows, line(i) + k * LANES), load(precision, line(k) + j * LANES), total)
+            store(precision, line(i) + j * LANES, mul(mul(broadcast(-1.0), inverse), total))
+        store(precision, line(i) + i * LANES, inverse)
     # C^(-T) C^(-1) m and C^(-T) C^(-1), in place: entries of row i need rows from i on
-    square = everywhere(0.0)
+    square = broadcast(0.0)
     for i in range(dim):
-        half = take(rows, border + i * LANES)
+        half = load(rows, border + i * LANES)
         square = fma(half, half, square)
-        total = everywhere(0.0)
+        total = broadcast(0.0)
         for k in range(i, dim):
-            total = fma(take(precision, line(k) + i * LANES), take(rows, border + k * LANES), total)
-        put(precision, border + i * LANES, total)
+            total = fma(load(precision, line(k) + i * LANES), load(rows, border + k * LANES), total)
+        store(precision, border + i * LANES, total)
         for j in range(i + 1):
-            total = everywhere(0.0)
+            total = broadcast(0.0)
             for k in range(i, dim):
-                factor = take(precision, line(k) + i * LANES)
-                total = fma(factor, take(precision, line(k) + j * LANES), total)
-            put(precision, line(i) + j * LANES, total)
-    put(own, at, fma(everywhere(-0.5), square, times(everywhere(-1.0), take(own, at))))
+                factor = load(precision, line(k) + i * LANES)
+                total = fma(factor, load(precision, line(k) + j * LANES), total)
+            store(precision, line(i) + j * LANES, total)
+    store(own, at, fma(broadcast(-0.5), square, mul(broadcast(-1.0), load(own, at))))
 
 
 @kernel
@@ -151,12 +151,12 @@ def agreement(precision, own, message, dim, rows, out, at):
     """
     border = line(dim)
     for entry in range(border // LANES + dim):
-        put(rows, entry * LANES, plus(take(precision, entry * LANES), repeated(message, entry)))
+        store(rows, entry * LANES, add(load(precision, entry * LANES), load_broadcast(message, entry)))
     factorise_bordered(rows, dim)
     half_log_determinant(rows, dim, out, at)
-    square = everywhere(0.0)
+    square = broadcast(0.0)
     for i in range(dim):
-        half = take(rows, border + i * LANES)
+        half = load(rows, border + i * LANES)
         square = fma(half, half, square)
-    total = fma(everywhere(0.5), square, take(own, at))
-    put(out, at, fma(everywhere(-1.0), take(out, at), total))
+    total = fma(broadcast(0.5), square, load(own, at))
+    store(out, at, fma(broadcast(-1.0), load(out, at), total))

@@ -7,7 +7,7 @@ noise is an observation like x_t. Up to a factor that does not depend on z_t,
 
 and (Omega, lambda) is carried from t + 1 to t (the backward information filter of Mayne, 1966, and Fraser and
 Potter, 1969). It exists where the future says nothing, as at the end, Omega = 0; a covariance does not.
-Matrices are padded to D, a multiple of 8 (see `system`).
+Matrices are padded to D, a multiple of 8 (see `PathArrays`).
 """
 
 from __future__ import annotations
