@@ -236,6 +236,16 @@ def test_filter_and_evidence_score_held_out_data(result):
         result.filter(TINY.filter, start=990)
 
 
+def test_a_short_held_out_part_is_taken_whole_unless_more_is_asked_for(result):
+    short = replace(result, reference=result.reference[:60])
+    few = {"particles": 4, "paths": 4}
+    assert short.geometry(**few, states_per_path=2).to_dict()["steps"] == 60
+    assert short.diagnostics(palrnn.ReportSettings().filter, **few).steps == 59
+    assert len(short.invariants(pairs=1).prediction.mse) == 15
+    with pytest.raises(ValueError, match="start 0 and steps 61 do not fit a series of 60 rows"):
+        short.geometry(steps=61, **few)
+
+
 def test_diagnostics_survive_their_plain_form(result):
     health = result.diagnostics(TINY.filter)
     again = FilterDiagnostics.from_dict(json.loads(json.dumps(health.to_dict())))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
-from palrnn.cli.settings import ConfigFile, given_settings, write_settings
+from palrnn.cli.settings import ConfigFile, options_of, write_settings
 
 _SEGMENT, _NOISE = "The segment and the forcing", "The PAL-RNN (in standardised units, per step)"
 _BUDGET, _USE = "Filter and smoother", "Error bars on the dynamics"
@@ -65,7 +65,7 @@ def geometry_command(
     voice = Voice(json, quiet)
     voice.compiling()
     check_folder(output, "geometry")
-    settings = GeometrySettings(**given_settings(context, GeometrySettings))
+    settings = GeometrySettings(**options_of(context, GeometrySettings))
     result = Reconstruction.load(run, reference=series).with_noise(process_std, observation_std, gate_std)
     forcing = result.forcing
     if tau is not None or alpha is not None:

@@ -38,7 +38,7 @@ from palrnn.invariants import Scorecard, scorecard
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Forcing, as_forcing
 from palrnn.report.document import write_report
-from palrnn.report.registry import needed
+from palrnn.report.registry import analyses
 from palrnn.report.view import Run
 from palrnn.runs import tuning, view
 from palrnn.runs.findings import Result
@@ -103,10 +103,11 @@ class Reconstruction(RunState):
         chosen = _chosen(InvariantSettings, settings, changes)
 
         def work() -> Scorecard:
-            given = chosen.process_std, chosen.lyapunov
-            process_std, lyapunov = self.record.process_std if given[0] is None else given[0], given[1]
-            if self.system is None and lyapunov is None:
-                lyapunov = self.record.lyapunov
+            process_std, lyapunov, ahead = chosen.process_std, chosen.lyapunov, chosen.ahead
+            if self.system is None:
+                lyapunov = self.record.lyapunov if lyapunov is None else lyapunov
+                # of a short series half is the reference, and half of that is forecast
+                ahead = min(ahead, max(1, len(self.held) // 4))
             return scorecard(
                 self.model,
                 self.held if self.system is None else self.system,
@@ -114,11 +115,11 @@ class Reconstruction(RunState):
                 dt=self.dt or 1.0,
                 steps=chosen.steps,
                 discard=chosen.discard,
-                process_std=process_std,
+                process_std=self.record.process_std if process_std is None else process_std,
                 lyapunov=lyapunov,
                 pairs=chosen.pairs,
                 k=chosen.exponents or self.drift.latent_dim,
-                n=chosen.ahead,
+                n=ahead,
                 protocol=chosen.protocol,
                 seed=chosen.seed,
             )
@@ -220,7 +221,7 @@ class Reconstruction(RunState):
         """
         model, chosen, data = self._task(task, series, changes | {"configuration": configuration})
         folder = None if run is None else RunFolder(run)
-        return tuning.tuned(model, chosen, data, folder=folder, threads=threads, progress=progress)
+        return tuning.tune_run(model, chosen, data, folder=folder, threads=threads, progress=progress)
 
     def tuning(
         self,
@@ -243,15 +244,15 @@ class Reconstruction(RunState):
         plan = plan.changed(task=task, **own)
         how: dict[str, Any] = {"threads": threads, "progress": progress}
         if run is not None:
-            return tuning.compared_in(RunFolder(run), model, plan, data, **how)
+            return tuning.compare_in_folder(RunFolder(run), model, plan, data, **how)
         if self.folder is None or not self.folder.is_writable:
-            return tuning.compared(model, plan, data, **how)
+            return tuning.compare_runs(model, plan, data, **how)
         with self.folder.writing("tuning"):
             # wherever the folder is, and whatever the series is called
             settings_alone = task.model_dump(mode="json", exclude={"checkpoint", "series"})
             key = json.dumps([__version__, model.fingerprint(), data.fingerprint, settings_alone])
             place = self.folder.tuning_folder(hashlib.sha256(key.encode()).hexdigest()[:12])
-            return tuning.compared(model, plan, data, path=place, **how)
+            return tuning.compare_runs(model, plan, data, path=place, **how)
 
     def _task(
         self, task: TuningTask | None, series: Any, changes: dict[str, Any]
@@ -265,7 +266,7 @@ class Reconstruction(RunState):
             task = task.changed(series=tuning.series_name(series))
         run = self.with_noise(task.process_std, task.observation_std, task.gate_std)
         data = tuning.tuning_data(run, task, series)
-        return run, task.changed(saem=tuning.fitted_config(task.saem, data, run)), data
+        return run, task.changed(saem=tuning.fit_config(task.saem, data, run)), data
 
     def report(
         self,
@@ -298,7 +299,7 @@ class Reconstruction(RunState):
             # the page says so itself, with the numbers
             for kind in (IndefiniteInformationWarning, FewPathsWarning):
                 warnings.simplefilter("ignore", kind)
-            for name in needed():
+            for name in analyses():
                 if name in without:
                     continue
                 announce(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ def reconstruct(
     config: TrainConfig | None = None,
     run: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    on_data: Callable[[Dataset], object] | None = None,
     **settings: Any,
 ) -> Reconstruction:
     """Train a surrogate of the system behind ``x``.
@@ -69,6 +70,7 @@ def reconstruct(
     - ``run``: a folder to keep the run in. Training continues there after an interruption; ``x`` may then be
       left out, unless it was in memory.
     - ``config``: settings of training to start from; what is given beside them wins.
+    - ``on_data``: is shown the `Dataset` before training starts, which tells what is used and left out.
     - further ``settings`` are those of `Dataset.prepare` (``time``, ``trial``, ``process_std``, ...) and of
       `TrainConfig` (``sequence_length``, ``batch_size``, ...).
     """
@@ -88,6 +90,8 @@ def reconstruct(
     if config is None and before is not None:
         config = before.training
     config = _config(dataset, config or TrainConfig(), training, model)
+    if on_data is not None:
+        on_data(dataset)
     record = RunRecord.of(dataset, config)
     how: dict[str, Any] = {
         "model": model,
@@ -119,13 +123,13 @@ def reconstruct(
         dt=dataset.dt,
         record=record,
         losses=losses,
-        name=folder.path.resolve().name if folder is not None and "name" not in data else dataset.name,
+        name=dataset.name if folder is None or "name" in dataset.settings else folder.path.resolve().name,
         folder=folder,
         findings=Findings(folder),
     )
 
 
-_OTHERS = frozenset({"x", "run", "progress", "model", "config", "settings"})
+_OTHERS = frozenset({"x", "run", "progress", "on_data", "model", "config", "settings"})
 
 
 def _sorted_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
