@@ -1,9 +1,10 @@
 """How much held-out evidence particle-SAEM gains in the same time, by how its E-step draws gate paths.
 
 Three models of the zoo, tuned on windows of their own training series for so many seconds of processor time,
-with several seeds. All contenders target the model itself, take the same windows, and differ in smoother, particles and
-paths only; statistics are averaged with decreasing steps (proper SAEM), or a quarter of each solution is taken over
-(the paper's). Every tuned model is judged by one filter of 512 particles on the same held-out windows.
+with several seeds. All contenders target the model itself, take the same windows, and differ in smoother,
+particles and paths only; statistics are averaged with decreasing steps (proper SAEM), or a quarter of each
+solution is taken over (the paper's blend). Every tuned model is judged by one filter of 512 particles on the
+same held-out windows.
 
 python benchmarks/paper_saem.py [results/paper] [seconds of each budget ...]
 """
@@ -70,7 +71,7 @@ def tuned(model: PALRNN, x: np.ndarray, config: SAEMConfig, iterations: int, see
 
 
 def seconds_per_iteration(model: PALRNN, x: np.ndarray, config: SAEMConfig) -> float:
-    """Processor time of one iteration, when paths have been drawn for all windows and kernels are compiled."""
+    """Processor time of one iteration, without that of compiling kernels and of drawing first paths."""
     tuned(model, x, config.changed(windows=2), 2, 0)
     spent = []
     for count in (2, 5):
