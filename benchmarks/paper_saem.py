@@ -22,7 +22,7 @@ from palrnn.paper.presets import preset_in
 from palrnn.paper.series import training_series
 
 MODELS = ("p0.1-o0.1-t16-s0", "p0.3-o0.1-t16-s0", "p0.5-o0.1-t16-s0")
-SEEDS, STEPS, LENGTH, WINDOWS = range(3), 4000, 32, 80
+SEEDS, STEPS, LENGTH, WINDOWS = range(3), 1500, 32, 20
 AVERAGED = {"robbins_monro": True}
 CONTENDERS = {
     "ancestors, 256 particles, 8 paths, blend": {"particles": 256, "paths": 8},
@@ -30,13 +30,12 @@ CONTENDERS = {
     "gibbs, 256 particles, 8 paths": {"smoother": "gibbs", "particles": 256, "paths": 8} | AVERAGED,
     "ancestors, 16 particles, 1 path": {"particles": 16, "paths": 1} | AVERAGED,
     "conditional, 16 particles, 1 path": {"smoother": "conditional", "particles": 16, "paths": 1} | AVERAGED,
-    "conditional, 16 particles, 1 path, blend": {"smoother": "conditional", "particles": 16, "paths": 1},
 }
 
 
 def main() -> None:
     folder = sys.argv[1] if len(sys.argv) > 1 else "results/paper"
-    budgets = [float(part) for part in sys.argv[2:]] or [1.0, 5.0]
+    budgets = [float(part) for part in sys.argv[2:]] or [2.0]
     preset = preset_in(folder)
     for name in MODELS:
         process, observation = (float(part[1:]) for part in name.split("-")[:2])
@@ -83,7 +82,7 @@ def seconds_per_iteration(model: PALRNN, x: np.ndarray, config: SAEMConfig) -> f
 
 def heldout_evidence(model: PALRNN, x: np.ndarray) -> float:
     return windowed_evidence(
-        model, x, LENGTH, windows=60, particles=512, target="exact", threads=1, progress=quiet
+        model, x, LENGTH, windows=40, particles=512, target="exact", threads=1, progress=quiet
     ).mean
 
 
