@@ -85,8 +85,9 @@ def fixed_points(
     for first in range(0, regions, _CHUNK):
         last = min(first + _CHUNK, regions)
         codes = _codes(np.arange(first, last), drift.gated) if asked is None else asked[first:last]
-        J, b = drift.affine(codes)
-        points, solved = _solve_each(np.eye(drift.latent_dim) - J, b)
+        matrices, b = drift.affine(codes)
+        matrices = np.eye(drift.latent_dim) - matrices  # frees the Jacobians before the solver takes memory
+        points, solved = _solve_each(matrices, b)
         singular += int((~solved).sum())
         keep = solved if virtual else solved & (codes_of(drift, points) == codes).all(axis=1)
         found.append((points[keep], codes[keep]))
