@@ -16,7 +16,9 @@ def series():
     return Standardizer.fit(x).transform(x)
 
 
-SMALL = TrainConfig(latent_dim=8, gated=3, tau=5, updates=250, batch_size=4, sequence_length=30)
+SMALL = TrainConfig(
+    latent_dim=8, gated=3, tau=5, updates=250, batch_size=4, sequence_length=30, input_noise=0.0
+)
 
 
 def parameters(model):

@@ -80,13 +80,15 @@ def train_command(
     learning_rate: Annotated[float | None, _number("First learning rate (0.003).", _TRAINING)] = None,
     final_learning_rate: Annotated[float | None, _number("Last learning rate (0.00001).", _TRAINING)] = None,
     gradient_clip: Annotated[float | None, _number("Longest gradient (5).", _TRAINING)] = None,
-    input_noise: Annotated[float | None, _number("Noise on forcing inputs (0).", _TRAINING)] = None,
+    input_noise: Annotated[float | None, _number("Noise on forcing inputs (0.05).", _TRAINING)] = None,
     seed: Annotated[int | None, _number("Seed of the model and its batches (0).", _TRAINING)] = None,
     evaluate_every: Annotated[
-        int | None, _number("Updates between measurements of the free-running model (never).", _TRAINING)
+        int | None,
+        _number("Updates between measurements of the free run (a tenth of many).", _TRAINING),
     ] = None,
     keep: Annotated[
-        str | None, _number("The model to keep, `last` or `best` measured (last).", _TRAINING)
+        str | None,
+        _number("The model to keep, `last` or `best` measured (best of many).", _TRAINING),
     ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,

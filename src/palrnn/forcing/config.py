@@ -41,6 +41,12 @@ _PAPER: dict[str, Any] = {
 AnyForcing = Annotated[
     Forcing, BeforeValidator(as_forcing), PlainSerializer(Forcing.to_dict, return_type=dict[str, Any])
 ]
+#: None is no limit; TOML, which has no None, says "none".
+Clip = Annotated[
+    Positive | None,
+    BeforeValidator(lambda value: None if value == "none" else value),
+    PlainSerializer(lambda value: "none" if value is None else value, when_used="json"),
+]
 
 
 class TrainConfig(Config):
@@ -53,10 +59,9 @@ class TrainConfig(Config):
     ``alpha``, which goes to ``final_alpha`` over the run along an ``alpha_schedule``. ``family`` names the
     kind of surrogate, of ``latent_dim`` units and ``gated`` gates: 50 and 20, or more units where the series
     has more columns than that leaves room for (`fitted`), or two gates to five units where only these are
-    given. ``gradient_clip`` is the longest gradient that is not shortened, None for no limit.
-
-    Off by default: ``input_noise``, the deviation of noise on the observations that enter the network (the
-    targets stay clean). With
+    given. ``gradient_clip`` is the longest gradient that is not shortened, None for no limit, and
+    ``input_noise`` the deviation of noise on the observations that enter the network (the targets stay
+    clean). With
     ``evaluate_every``, the free-running model is measured after so many updates, on ``evaluate_steps`` steps
     of which the first ``evaluate_discard`` are left out, and on long runs of ``evaluate_long_steps``, which
     tell whether it lives; ``keep`` decides between the last and the best, which prefers models that live.
@@ -75,8 +80,8 @@ class TrainConfig(Config):
     final_learning_rate: Positive = 1e-5
     seed: Seed = 0
     init_std: Level = 0.01
-    gradient_clip: Positive | None = 5.0
-    input_noise: Level = 0.0
+    gradient_clip: Clip = 5.0
+    input_noise: Level = 0.05
     precision: Literal["single", "double"] = "single"
     evaluate_every: Count | None = None
     evaluate_steps: Annotated[Count, Field(ge=100)] = 10_000
