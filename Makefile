@@ -58,9 +58,10 @@ check: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
-# Faults, bad input and damaged files, for up to 45 minutes; `make test` runs a short version.
+# Faults, bad input and damaged files, for up to 45 minutes; `make test` runs a short version. What is done for
+# these sources is not done again; `make torture STAGES="races 'kill train'"` runs some of it.
 torture: $(VENV)/.bench
-	$(BIN)/python torture/run.py
+	$(BIN)/python torture/run.py $(if $(STAGES),--only $(STAGES))
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site
