@@ -30,7 +30,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from palrnn.engine.checks import HUGE, Floats, as_floats, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
-from palrnn.geometry import louis_kernels
+from palrnn.geometry.kernels import sampled
 from palrnn.geometry.traces import louis_traces
 from palrnn.model import PALRNN
 
@@ -248,7 +248,7 @@ def gathered_terms(
         if done == 0:
             scores = np.empty((paths, states.shape[1], dim * (dim + 2)))
         part = slice(done, done + len(states))
-        louis_kernels.complete_data(
+        sampled.complete_data(
             drift.A, drift.W, drift.h, variances, codes, states, gram, scores[part], traces[part]
         )
         done += len(states)

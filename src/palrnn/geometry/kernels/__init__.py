@@ -1,0 +1,1 @@
+"""Kernels of the geometry: functions on plain arrays, without checks."""

@@ -1,0 +1,138 @@
+"""The model given one gate path: its arrays, and the posterior moments that scores are made of."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palrnn.engine.checks import HUGE, Floats
+from palrnn.engine.kernel import pin_blas
+from palrnn.geometry.kernels import path as kernels
+from palrnn.inference import FilterDiedError
+from palrnn.model import PALRNN
+
+
+class LinearPath(NamedTuple):
+    """A PAL-RNN whose gates are given: a linear-Gaussian state-space model, as plain arrays.
+
+    ``J (T-1, M, M)``, ``b (T-1, M)``, ``Q (M, M)`` move the state, ``start (M,)`` and ``spread (M, M)`` begin it;
+    ``B (N, M)``, ``d (N,)``, ``R (N, N)`` observe it as ``x (T, N)``, NaN where it was not; ``G (P, M)``, ``g (P,)``
+    and ``gate_variance`` are those of the noisy gate inputs.
+    """
+
+    J: Floats
+    b: Floats
+    Q: Floats
+    start: Floats
+    spread: Floats
+    B: Floats
+    d: Floats
+    R: Floats
+    x: Floats
+    G: Floats
+    g: Floats
+    gate_variance: float
+
+
+class PathMoments(NamedTuple):
+    """Posterior moments given one gate path and all data (the formulas are those of `kernels.path`).
+
+    - ``mean (T, M)``, ``cov (T, M, M)``: of the states z_t
+    - ``gain (T-1, M, M)``: K_t, the slope of E[z_t | z_{t+1}]
+    - ``residual (T-1, E)``: mu_t, the mean of the weighted residuals eps_t
+    - ``slope (T-1, E, M)``: that of E[eps_t | z_{t+1}]
+    - ``cross (T-1, E, M)``: Cov(eps_t, z_t)
+    - ``known (T-1, E, E)``: Lambda - Var(eps_t)
+    """
+
+    mean: Floats
+    cov: Floats
+    gain: Floats
+    residual: Floats
+    slope: Floats
+    cross: Floats
+    known: Floats
+
+    @property
+    def expected(self) -> Floats:
+        """E[eps_t zeta_t^T], ``(T-1, E, M+1)``, with the features zeta_t = [z_t, 1]."""
+        mean = self.mean[:-1]
+        square = self.cross + self.residual[:, :, None] * mean[:, None, :]
+        return np.concatenate([square, self.residual[:, :, None]], axis=2)
+
+    @property
+    def second(self) -> Floats:
+        """E[zeta_t zeta_t^T], ``(T-1, M+1, M+1)``."""
+        features = np.concatenate([self.mean[:-1], np.ones((len(self.gain), 1))], axis=1)
+        second = features[:, :, None] * features[:, None, :]
+        second[:, :-1, :-1] += self.cov[:-1]
+        return second
+
+
+def linear_path(model: PALRNN, x: Floats, codes: NDArray[np.bool_]) -> LinearPath:
+    """Return the arrays of ``model`` on ``x (T, N)`` given the gates ``codes (T-1, P)``."""
+    drift = model.drift
+    J, b = drift.affine(codes)
+    G, g = drift.gate_map()
+    reads = model.observation_map
+    arrays = (
+        *(J, b, model.process_covariance, drift.embed(x[0]), model.initial_covariance),
+        *(reads.B, reads.d, model.observation_covariance, x, G, g),
+    )
+    plain = (np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
+    return LinearPath(*plain, float(model.gate_std) ** 2)
+
+
+def path_moments(
+    path: LinearPath, inputs: Floats | None = None, *, with_gates: bool = False
+) -> tuple[float, PathMoments]:
+    """Return log p(x, inputs | x_1, codes) and the moments given the gates, and their ``inputs (T-1, P)`` if given.
+
+    ``with_gates`` appends the weighted residuals of the gate inputs, P more rows, to those of the drift.
+    """
+    given = np.empty((len(path.J), 0)) if inputs is None else np.array(inputs)
+    loglik, belief = _filtered(path, np.empty((0, 0)), given)
+    times, dim = path.x.shape[0], len(path.start)
+    rows = dim + (given.shape[1] if with_gates else 0)
+    shapes = ((rows,), (rows, dim), (rows, dim), (rows, rows))
+    moments = PathMoments(
+        np.empty((times, dim)),
+        np.empty((times, dim, dim)),
+        np.empty((times - 1, dim, dim)),
+        *(np.empty((times - 1, *shape)) for shape in shapes),
+    )
+    try:
+        kernels.smooth_path(path, *belief, moments)
+        if with_gates:
+            kernels.gate_moments(path, given, moments)
+    except np.linalg.LinAlgError:
+        raise _explosion() from None
+    if not (np.abs(moments.mean).max() < HUGE and np.abs(moments.cov).max() < HUGE):
+        raise _explosion()
+    return loglik, moments
+
+
+def drawn_inputs(path: LinearPath, normals: Floats) -> Floats:
+    """Return gate inputs ``(T-1, P)``, each drawn given those before it, from standard ``normals (T-1, P)``."""
+    inputs = np.empty_like(normals)
+    _filtered(path, np.ascontiguousarray(normals), inputs)
+    return inputs
+
+
+def _filtered(path: LinearPath, normals: Floats, inputs: Floats) -> tuple[float, tuple[Floats, ...]]:
+    pin_blas()
+    times, dim = path.x.shape[0], len(path.start)
+    belief = tuple(np.zeros((times, dim, dim)[:n]) for n in (2, 2, 3, 3))
+    try:
+        return float(kernels.filter_path(path, normals, inputs, *belief)), belief
+    except np.linalg.LinAlgError:
+        raise _explosion() from None
+
+
+def _explosion() -> FilterDiedError:
+    return FilterDiedError(
+        "the states given a gate path are beyond all bounds, and their covariances no longer positive definite:"
+        " the model explodes on this segment"
+    )
