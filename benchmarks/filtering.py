@@ -18,7 +18,7 @@ from peers_jax_filter import batched, jax_filter, textbook
 from palrnn import PALRNN, Standardizer, TrainConfig, add_observation_noise, lorenz63, rbpf, smooth, train
 from palrnn.engine.kernel import kernel, pin_blas
 from palrnn.engine.progress import quiet
-from palrnn.inference.tile_kernels import LANES
+from palrnn.inference.kernels.tiles import LANES
 
 PARTICLES, STEPS = 256, 200
 

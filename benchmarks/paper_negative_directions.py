@@ -11,8 +11,8 @@ import warnings
 import numpy as np
 
 from palrnn import PALRNN, IndefiniteInformationWarning, load_from_zoo, observed_information
-from palrnn.experiments.presets import preset_in
-from palrnn.experiments.series import training_series
+from palrnn.paper.presets import preset_in
+from palrnn.paper.series import training_series
 
 LEVEL, PATHS = 0.1, 64
 MODEL = f"p{LEVEL}-o{LEVEL}-t16-s0"

@@ -17,10 +17,10 @@ from clock import best_times
 from palrnn import PALRNN, Standardizer, TrainConfig, lorenz63, lorenz63_sequences, rbpf, saem, smooth, train
 from palrnn.engine.kernel import kernel
 from palrnn.engine.progress import lines, quiet
-from palrnn.inference.bundle_kernels import condition, predict
 from palrnn.inference.bundles import bundle_system, initial_bundles, room_for
-from palrnn.inference.path import unpacked_codes
-from palrnn.inference.tile_kernels import LANES
+from palrnn.inference.codes import codes_of
+from palrnn.inference.kernels.beliefs import condition, predict
+from palrnn.inference.kernels.tiles import LANES
 from palrnn.tuning import SAEMConfig
 from palrnn.tuning.anchor import anchored_solution
 from palrnn.tuning.mstep import drift_solution
@@ -79,7 +79,7 @@ def window_parts(model: PALRNN, x: np.ndarray):
             "filter": lambda: rbpf(model, x, particles=PARTICLES),
             "smoother": lambda: smooth(filtered, paths=PATHS),
             "statistics": lambda: sufficient_statistics(model.drift, x, samples.codes, samples.states),
-            "Kalman": kalman_run(model, x, filtered.packed),
+            "Kalman": kalman_run(model, x, filtered.code_words),
         },
         rounds=3,
     )
@@ -107,11 +107,11 @@ def kalman_steps(system, signs, x, mean, cov, room):
             condition(mean[b], cov[b], system.hidden, seen, system.observation, False, room, loglik, 0)
 
 
-def kalman_run(model: PALRNN, x: np.ndarray, packed: np.ndarray):
-    """The Kalman part of a filter pass, along gates that are known: ``packed (T-1, particles, words)``."""
+def kalman_run(model: PALRNN, x: np.ndarray, words: np.ndarray):
+    """The Kalman part of a filter pass, along gates that are known: ``words (T-1, particles, words)``."""
     system, room = bundle_system(model), room_for(model)
     start, beliefs = (initial_bundles(system, model, x[0], PARTICLES) for _ in range(2))
-    gates = unpacked_codes(packed, model.drift.gated).reshape(len(packed), -1, LANES, model.drift.gated)
+    gates = codes_of(words, model.drift.gated).reshape(len(words), -1, LANES, model.drift.gated)
     signs = np.ascontiguousarray(np.where(gates, 1.0, -1.0).swapaxes(2, 3))
 
     def run() -> None:

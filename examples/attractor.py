@@ -8,7 +8,7 @@ from lorenz_model import trained
 from matplotlib.figure import Figure
 
 from palrnn.data import lorenz63
-from palrnn.report.style import BLACK, VERMILION, save_figure, styled
+from palrnn.engine.style import BLACK, VERMILION, save_figure, styled
 
 model, standardizer, test = trained()
 generated = standardizer.inverse(model.rollout(test[0], 6_000, discard=500)[:, :3])

@@ -8,8 +8,8 @@ import numpy as np
 from lorenz_model import trained
 from matplotlib.figure import Figure
 
+from palrnn.engine.style import BLUE, VERMILION, save_figure, styled
 from palrnn.invariants import fixed_points
-from palrnn.report.style import BLUE, VERMILION, save_figure, styled
 
 model, standardizer, test = trained()
 found = fixed_points(model)

@@ -8,9 +8,9 @@ import numpy as np
 from lorenz_model import trained
 from matplotlib.figure import Figure
 
+from palrnn.engine.style import BLACK, BLUE, VERMILION, save_figure, styled
 from palrnn.inference import rbpf
 from palrnn.model import PALRNN
-from palrnn.report.style import BLACK, BLUE, VERMILION, save_figure, styled
 
 model, _, test = trained()
 noisy = PALRNN(model, process_std=0.05, observation_std=0.05, gate_std=0.1)

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 from matplotlib.figure import Figure
 
+from palrnn.engine.style import BLUE, VERMILION, save_figure, styled
 from palrnn.geometry import toy_study
-from palrnn.report.style import BLUE, VERMILION, save_figure, styled
 
 study = toy_study(seeds=10)
 

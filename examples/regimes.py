@@ -8,8 +8,8 @@ import numpy as np
 from lorenz_model import trained
 from matplotlib.figure import Figure
 
+from palrnn.engine.style import PALETTE, save_figure, styled
 from palrnn.invariants import symbolic_dynamics
-from palrnn.report.style import PALETTE, save_figure, styled
 
 model, standardizer, test = trained()
 states = model.rollout(test[0], 8_000, discard=500)

@@ -8,9 +8,9 @@ import numpy as np
 from lorenz_model import trained
 from matplotlib.figure import Figure
 
+from palrnn.engine.style import BLUE, save_figure, styled
 from palrnn.inference import windowed_evidence
 from palrnn.model import PALRNN
-from palrnn.report.style import BLUE, save_figure, styled
 
 model, _, test = trained()
 gate_stds = np.geomspace(0.05, 1.5, 7)

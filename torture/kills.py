@@ -114,7 +114,7 @@ def _prepare_model(folder: Path) -> None:
 
 def _prepare_studies(folder: Path) -> None:
     _prepare_series(folder)
-    smoke = Path(palrnn.__file__).parent / "experiments" / "presets" / "smoke.toml"
+    smoke = Path(palrnn.__file__).parent / "paper" / "presets" / "smoke.toml"
     text = smoke.read_text()
     # two models and seven geometries
     for whole, part in (("updates = 600", "updates = 100"), ("[0.1, 0.5]", "[0.1]"), ("[8, 16]", "[16]")):

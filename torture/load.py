@@ -27,7 +27,7 @@ os.environ["DASK_DISTRIBUTED__LOGGING__DISTRIBUTED"] = "critical"
 from oracles.rehearsal import SUM  # noqa: E402
 
 from palrnn.engine.progress import quiet  # noqa: E402
-from palrnn.experiments import ClusterEngine, LocalEngine, Store, Task, run  # noqa: E402
+from palrnn.sweeps import ClusterEngine, LocalEngine, Store, Task, run  # noqa: E402
 
 
 def resident() -> float:

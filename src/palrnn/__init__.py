@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _ROOMS: dict[str, tuple[str, ...]] = {
     "data": (
+        "Dataset",
         "SeriesError",
         "Standardizer",
         "add_observation_noise",
@@ -69,6 +70,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "inference": (
         "Evidence",
+        "FilterConfig",
         "FilterDiedError",
         "Filtered",
         "PathPosterior",
@@ -110,7 +112,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "lorenz63_sequences",
         "saem",
     ),
-    "experiments": (
+    "paper": (
         "load_from_zoo",
         "zoo_models",
     ),
@@ -137,11 +139,11 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from palrnn.data import *  # noqa: F403
-    from palrnn.experiments import *  # noqa: F403
     from palrnn.facade import *  # noqa: F403
     from palrnn.forcing import *  # noqa: F403
     from palrnn.geometry import *  # noqa: F403
     from palrnn.inference import *  # noqa: F403
     from palrnn.invariants import *  # noqa: F403
     from palrnn.model import *  # noqa: F403
+    from palrnn.paper import *  # noqa: F403
     from palrnn.tuning import *  # noqa: F403

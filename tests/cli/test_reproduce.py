@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from palrnn.cli.main import main
+from palrnn.engine.folders import writable_folder
 
 
 def call(capsys, *words: str) -> tuple[int, str, str]:
@@ -31,7 +36,7 @@ def test_a_study_is_run_reported_and_not_repeated(tmp_path: Path, capsys) -> Non
     assert (code, status["alive"], status["kinds"]["toy"]["done"]) == (0, False, 5)
     assert status["seconds_left"] is None
     code, out, _ = call(capsys, "status", folder)
-    assert "toy              5 of 5" in out
+    assert re.search(r"\ntoy +5 +0 +5\n", out)
     assert "not running" in out
     assert "time left: unknown yet" in out
 
@@ -50,3 +55,35 @@ def test_mistakes_are_one_sentence(tmp_path: Path, capsys) -> None:
         assert err.startswith("palrnn: error: ")
         assert message in err
         assert err.count("\n") == 1
+
+
+def test_nothing_is_written_where_something_else_is(tmp_path: Path, capsys) -> None:
+    (tmp_path / "toy.csv").write_text("my own")
+    (tmp_path / "page.md").write_text("# My page\n")
+    words = ("reproduce", "toy", "--scale", "smoke", "--workers", "1")
+    for options, message in [
+        (("-o", str(tmp_path)), "holds files that are not of a sweep"),
+        (("-o", ""), "must have a name, got ''"),
+        (("-o", str(tmp_path / "page.md")), "exists and is not a folder"),
+        (("-o", str(tmp_path / "run"), "--page", str(tmp_path / "page.md")), "is not from this command"),
+        (("-o", str(tmp_path / "run"), "--page", str(tmp_path / "no" / "page.md")), "does not exist"),
+        (("-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:9"), "give one of them"),
+    ]:
+        code, out, err = call(capsys, *words, *options)
+        assert (code, out) == (1, "")
+        assert message in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.md", "toy.csv"]
+    assert (tmp_path / "toy.csv").read_text() == "my own"
+
+
+def test_a_second_command_is_told_who_writes(tmp_path: Path, capsys) -> None:
+    folder = tmp_path / "run"
+    code, _, _ = call(capsys, "reproduce", "toy", "-o", str(folder), "--scale", "smoke", "--workers", "1")
+    assert code == 0
+    before = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    command = [sys.executable, "-m", "palrnn.cli.main", "reproduce", "report", "-o", str(folder)]
+    with writable_folder(folder, "sweep", "testing"):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"is being written by process {os.getpid()}" in done.stderr
+    assert {path: path.read_bytes() for path in before} == before

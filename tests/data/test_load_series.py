@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 import time
 from decimal import Decimal
 
@@ -119,7 +120,7 @@ def test_numbers_survive_the_round_trip_through_text_bit_for_bit(tmp_path):
         ("time\n", "has 0 steps of 1 columns, needs at least 2 steps"),
         ("trial\n1\n2\n", "has no columns of observations"),
         ("trial,trial,x\n1,1,2\n", "two columns are named trial"),
-        ("trial,x\n1,1\n1,2\n2,3\n", "has a column of trials: use load_trials, or name the columns"),
+        ("trial,x\n1,1\n1,2\n2,3\n", "holds 2 trials (1, 2): use load_trials, or name the columns"),
         (b"\xff\xfe1\x00,\x002\x00", "cannot be read as .csv: 'utf-8' codec can't decode byte 0xff"),
         ("x\n" + "1" * 200_000 + "\n2\n", "column x, line 2: the value is infinite"),
         ("x,y\n1," + "a" * 200_000 + "\n", "cannot be read as .csv: field larger than field limit"),
@@ -214,7 +215,7 @@ def test_parquet_numbers_of_every_kind_are_read(tmp_path):
         ([None, "1.5"], "column y, row 2: '1.5' is not a number"),
         ([3.0, 3.0], "column y is constant"),
         ([datetime.date(2020, 1, 1)] * 2, "column y, row 1: '2020-01-01' is not a number"),
-        ([[1.0], [2.0]], "column y, row 1: '[1.]' is not a number"),
+        ([[1.0], [2.0]], "column y, row 1: '[1.0]' is not a number"),
     ],
 )
 def test_a_bad_parquet_is_told_where_it_is_bad(tmp_path, column, message):
@@ -232,11 +233,7 @@ def test_an_empty_parquet_and_a_foreign_one_are_refused(tmp_path):
 def test_without_pyarrow_the_message_says_what_to_install(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
     path.write_bytes(b"PAR1")
-
-    def missing(*_, **__):
-        raise ImportError
-
-    monkeypatch.setattr(pd, "read_parquet", missing)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     assert _refused(path) == "reading .parquet needs pyarrow: pip install 'palrnn[parquet]'"
 
 

@@ -108,6 +108,6 @@ def test_a_short_trial_of_an_archive_is_named(tmp_path):
     np.savez(tmp_path / "a.npz", long=x, short=x[:1])
     assert _refused(tmp_path / "a.npz") == "trial short has 1 steps, needs at least 2"
     np.savez(tmp_path / "b.npz")
-    assert _refused(tmp_path / "b.npz") == "holds no trials"
+    assert _refused(tmp_path / "b.npz") == "holds no arrays"
     np.save(tmp_path / "c.npy", np.zeros((0, 3, 2)))
-    assert _refused(tmp_path / "c.npy") == "holds no trials"
+    assert _refused(tmp_path / "c.npy") == "is empty, of shape (0, 3, 2)"

@@ -155,3 +155,26 @@ def test_observation_noise_depends_on_the_seed_and_leaves_its_argument_alone():
 def test_bad_noise_is_named(how, message):
     with pytest.raises(ValueError, match=message):
         add_observation_noise(lorenz63(10), **how)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -700, -520, -500, -300, 300, 490])
+def test_scale_does_not_matter_however_small_or_large(exponent):
+    x = lorenz63(500)
+    expected = Standardizer.fit(x)
+    # powers of two are exact, so every digit is the same
+    found = Standardizer.fit(np.ldexp(x, exponent))
+    np.testing.assert_array_equal(found.mean, np.ldexp(expected.mean, exponent))
+    np.testing.assert_array_equal(found.std, np.ldexp(expected.std, exponent))
+    np.testing.assert_array_equal(found.transform(np.ldexp(x, exponent)), expected.transform(x))
+    noisy = add_observation_noise(np.ldexp(x, exponent), 0.1)
+    np.testing.assert_array_equal(noisy, np.ldexp(add_observation_noise(x, 0.1), exponent))
+
+
+def test_columns_of_very_different_scales_do_not_disturb_each_other():
+    x = lorenz63(500)
+    found = Standardizer.fit(x * [1e-200, 1.0, 1e140])
+    np.testing.assert_allclose(found.std, x.std(axis=0) * [1e-200, 1.0, 1e140], rtol=1e-13)
+    with pytest.raises(ValueError, match="column 1 is constant"):
+        Standardizer.fit(np.column_stack([1e-200 * x[:, 0], np.full(500, 1e-180)]))
+    with pytest.raises(ValueError, match="column 0 is constant"):
+        Standardizer.fit(np.zeros((5, 1)))

@@ -219,3 +219,62 @@ def test_frozen_arrays_are_read_only_copies():
 def test_the_first_line_of_a_silent_error_is_its_kind():
     assert first_line(ValueError("one\ntwo")) == "one"
     assert first_line(MemoryError()) == "MemoryError"
+
+
+def test_a_list_of_masked_rows_keeps_its_masks():
+    row = np.ma.array([1.0, 2.0], mask=[False, True])
+    whole = np.ma.array([3, 4])
+    for value in ([row, whole], (row, [3, 4]), [[1.0, np.ma.masked], [3.0, 4.0]]):
+        np.testing.assert_array_equal(as_floats(value, "x", allow_nan=True), [[1, np.nan], [3, 4]])
+        with pytest.raises(ValueError, match=r"x must be finite, got nan at index \(0, 1\)"):
+            as_floats(value, "x")
+    trials = as_trials([[row, whole], [whole, whole]], allow_nan=True)
+    np.testing.assert_array_equal(trials[0], [[1, np.nan], [3, 4]])
+    stack = np.ma.array(np.ones((2, 2, 1)), mask=[[[True], [False]], [[False], [False]]])
+    assert np.isnan(as_trials(stack, allow_nan=True)[0][0, 0])
+
+
+def test_a_list_that_holds_itself_is_refused():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="x must be an array of real numbers, got list"):
+        as_floats(endless, "x")
+
+
+@pytest.mark.parametrize(
+    "kind", ["Int64", "Float32", "UInt8", "boolean", "int64[pyarrow]", "double[pyarrow]"]
+)
+def test_nullable_numbers_of_pandas_are_numbers_and_missing_ones_nan(kind):
+    column = pd.Series([1, None, 0], dtype=kind)
+    frame = pd.DataFrame({"a": column, "b": [1.5, 2.5, 3.5]})
+    np.testing.assert_array_equal(as_floats(column, "x", allow_nan=True), [1, np.nan, 0])
+    np.testing.assert_array_equal(as_floats(column.array, "x", allow_nan=True), [1, np.nan, 0])
+    np.testing.assert_array_equal(as_series(frame, allow_nan=True), [[1, 1.5], [np.nan, 2.5], [0, 3.5]])
+    with pytest.raises(ValueError, match=r"x must be finite, got nan at index \(1, 0\)"):
+        as_series(frame)
+
+
+@pytest.mark.parametrize("column", [["1", "2"], pd.to_datetime(["2020-01-01", "2020-01-02"]), [1j, 2j]])
+def test_text_times_and_complex_numbers_of_pandas_are_refused(column):
+    with pytest.raises(ValueError, match="x must be an array of real numbers, got "):
+        as_floats(pd.DataFrame({"a": column, "b": [1.5, 2.5]}), "x")
+    with pytest.raises(ValueError, match="x must be an array of real numbers, got "):
+        as_floats(pd.Series(column), "x")
+
+
+def test_integers_of_thousands_of_digits_are_refused_like_any_other():
+    with pytest.raises(
+        ValueError, match="steps must be from 0 to 1000000000, got a number of about 5001 digits"
+    ):
+        as_int(10**5000 * 9, "steps")
+    with pytest.raises(ValueError, match="dt must be a finite number, got a number of about"):
+        as_float(10**5000, "dt")
+    with pytest.raises(ValueError, match="must be one of a, b, got a number of about"):
+        one_of(10**5000, "system", ["a", "b"])
+
+
+def test_escape_sequences_in_arguments_and_errors_are_shown_as_text():
+    with pytest.raises(ValueError, match="must be one of a, got") as caught:
+        one_of("\x1b[2J", "system", ["a"])
+    assert str(caught.value).isprintable()
+    assert first_line(ValueError("\x1b[2J cleared\nmore")) == "\\x1b[2J cleared"

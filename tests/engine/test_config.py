@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 from pydantic import Field, model_validator
 
-from palrnn.engine.config import Config, read_toml
+from palrnn.engine.config import Config, Count, read_toml
 
 
 class Inner(Config):
@@ -121,3 +121,28 @@ def test_a_bad_file_is_named_once(tmp_path, content, message):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"nowhere\.toml: no such file$"):
         read_toml(tmp_path / "nowhere.toml")
+
+
+def test_a_byte_order_mark_before_settings_is_passed_over(tmp_path):
+    (tmp_path / "a.toml").write_bytes(b"\xef\xbb\xbfsteps = 4\n")
+    assert read_toml(tmp_path / "a.toml") == {"steps": 4}
+
+
+def test_integers_of_thousands_of_digits_are_refused_in_one_line(tmp_path):
+    file = tmp_path / "a.toml"
+    file.write_text("steps = " + "9" * 5000)
+    with pytest.raises(ValueError, match=r"a.toml: not valid TOML: Exceeds the limit") as caught:
+        Settings.from_toml(file)
+    assert "\n" not in str(caught.value)
+
+    class Counted(Config):
+        steps: Count
+
+    with pytest.raises(ValueError, match=r"steps: .*, got a number of about 5001 digits"):
+        Counted(steps=9 * 10**5000)
+
+
+def test_a_file_with_a_name_that_a_terminal_would_obey_is_shown_as_text(tmp_path):
+    with pytest.raises(ValueError, match="no such file") as caught:
+        read_toml(tmp_path / "\x1b[2J.toml")
+    assert str(caught.value).isprintable()

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from palrnn.engine import files
-from palrnn.engine.files import write_atomically, write_bytes, write_json, write_text
+from palrnn.engine.files import (
+    append_line,
+    subfolder,
+    write_atomically,
+    write_bytes,
+    write_json,
+    write_text,
+)
 
 
 def test_bytes_arrive_and_replace_what_was_there(tmp_path):
@@ -144,12 +151,64 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_a_link_stays_a_link(tmp_path):
-    (tmp_path / "real").write_bytes(b"old")
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_is_replaced_and_what_it_pointed_to_stays(tmp_path, there):
+    if there:
+        (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to("real")
     write_bytes(tmp_path / "link", b"new")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_bytes() == b"new"
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "link").read_bytes() == b"new"
+    assert (tmp_path / "real").read_bytes() == b"old" if there else not (tmp_path / "real").exists()
+
+
+def test_a_link_to_a_device_or_folder_is_refused(tmp_path):
+    for name, target in (("null", "/dev/null"), ("folder", tmp_path)):
+        (tmp_path / name).symlink_to(target)
+        with pytest.raises(ValueError, match="exists and is not a regular file"):
+            write_bytes(tmp_path / name, b"x")
+
+
+def test_lines_are_appended_each_on_its_own_even_after_a_torn_one(tmp_path):
+    file = tmp_path / "lines"
+    append_line(file, b"one")
+    append_line(file, b"two\n")
+    assert file.read_bytes() == b"one\ntwo\n"
+    file.write_bytes(b"one\nto")
+    append_line(file, b"three")
+    assert file.read_bytes() == b"one\nto\nthree\n"
+
+
+@pytest.mark.parametrize("kind", ["link", "link to nowhere", "hard link", "pipe", "folder"])
+def test_nothing_is_appended_through_a_link_or_into_a_pipe(tmp_path, kind):
+    victim, file = tmp_path / "victim", tmp_path / "lines"
+    victim.write_bytes(b"precious")
+    {
+        "link": lambda: file.symlink_to(victim),
+        "link to nowhere": lambda: file.symlink_to(tmp_path / "nowhere"),
+        "hard link": lambda: os.link(victim, file),
+        "pipe": lambda: os.mkfifo(file),
+        "folder": file.mkdir,
+    }[kind]()
+    with pytest.raises((ValueError, IsADirectoryError), match="lines"):
+        append_line(file, b"x")
+    assert victim.read_bytes() == b"precious"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_folder_inside_is_made_but_not_through_a_link(tmp_path):
+    assert subfolder(tmp_path / "run", "findings") == tmp_path / "run" / "findings"
+    subfolder(tmp_path / "run", "findings")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run" / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="link: is a link to another folder"):
+        subfolder(tmp_path / "run", "link")
+
+
+def test_a_name_of_wide_letters_can_be_written(tmp_path):
+    # 60 letters of 4 bytes each: what is put around the name must not make it longer than 255 bytes
+    write_bytes(tmp_path / ("\U0001f600" * 60), b"x")
+    assert len(os.listdir(tmp_path)) == 1
 
 
 def test_a_name_as_long_as_the_file_system_allows_can_be_written(tmp_path):

@@ -15,11 +15,11 @@ from scipy.special import logsumexp
 
 from palrnn import ALRNN, PALRNN, FilterDiedError, rbpf
 from palrnn.inference import bundles, hidden_basis
-from palrnn.inference.bundle_kernels import condition, place
 from palrnn.inference.bundles import bundle_system, initial_bundles
-from palrnn.inference.noise_kernels import GATES, fill_normals, stream_key
-from palrnn.inference.path import unpacked_codes
-from palrnn.inference.tile_kernels import LANES
+from palrnn.inference.codes import codes_of
+from palrnn.inference.kernels.beliefs import condition, place
+from palrnn.inference.kernels.noise import GATES, fill_normals, stream_key
+from palrnn.inference.kernels.tiles import LANES
 
 # gated, observed, latent: sizes around those of tiles, no hidden units, none but hidden ones, gated and
 # observed ones, more gates than a word has bits
@@ -52,7 +52,7 @@ def test_each_particle_is_a_kalman_filter_along_its_gates(gated, observed, laten
     x = drawn_series(model, 9)
     x[4, 0] = x[6] = np.nan
     filtered = rbpf(model, x, particles=LANES + 3, ess_threshold=0)
-    codes = unpacked_codes(filtered.packed, gated)
+    codes = codes_of(filtered.code_words, gated)
     answers = [given_gates(model, x, codes[:, i]) for i in range(filtered.particles)]
     logliks = np.array([answer.log_likelihood for answer in answers])
     assert_a_mixture(filtered, logliks, np.array([answer.filtered_mean[-1] for answer in answers]))
@@ -63,7 +63,7 @@ def test_each_exact_particle_is_conditioned_on_the_gate_inputs_that_it_drew(gate
     model = with_uneven_noise(gated_model(gated, observed=observed, latent=latent, seed=latent))
     x = drawn_series(model, 6)
     filtered = rbpf(model, x, particles=LANES + 3, ess_threshold=0, target="exact")
-    codes, G = unpacked_codes(filtered.packed, gated), np.eye(latent)[latent - gated :]
+    codes, G = codes_of(filtered.code_words, gated), np.eye(latent)[latent - gated :]
     logliks, means = np.zeros(filtered.particles), np.zeros((filtered.particles, latent))
     for i in range(filtered.particles):
         mean, cov = start(model, x)
@@ -152,7 +152,7 @@ def test_hidden_units_get_the_best_coordinates_that_there_are(seen, F, reach):
     assert bundle_system(model).reach == reach
     x = drawn_series(model, 20)
     filtered = rbpf(model, x, particles=3, ess_threshold=0)
-    codes = unpacked_codes(filtered.packed, 2)
+    codes = codes_of(filtered.code_words, 2)
     answers = [given_gates(model, x, codes[:, i]) for i in range(3)]
     logliks = np.array([answer.log_likelihood for answer in answers])
     assert_a_mixture(filtered, logliks, np.array([answer.filtered_mean[-1] for answer in answers]))
@@ -163,7 +163,7 @@ def test_a_resampled_particle_has_all_of_its_ancestors_belief():
     x = drawn_series(model, 9)
     schedule = np.array([1, 0, 1, 0, 1, 1, 0, 0])
     filtered = rbpf(model, x, particles=2 * LANES + 3, schedule=schedule)
-    codes, since = unpacked_codes(filtered.packed, 3), 1 + np.flatnonzero(schedule)[-1]
+    codes, since = codes_of(filtered.code_words, 3), 1 + np.flatnonzero(schedule)[-1]
     logliks, means = np.zeros(filtered.particles), np.zeros((filtered.particles, 9))
     for i in range(filtered.particles):
         slot, path = i, np.zeros((8, 3), dtype=bool)
@@ -185,7 +185,7 @@ def test_a_resampled_particle_has_all_of_its_ancestors_belief():
 
 def test_a_noiseless_gate_on_a_known_coordinate_teaches_nothing():
     """One lane has no variance left, one a negative one by rounding; the others do not notice."""
-    model = PALRNN(gated_model(1, observed=1, latent=2).drift, 0.5, 0.4, 0.0, initial_std=0.7)
+    model = PALRNN(gated_model(1, observed=1, latent=2).drift, 0.5, 0.4, 0.0, initial=0.7)
     room = bundles.room_for(model)
     mean, cov = (array[0] for array in initial_bundles(bundle_system(model), model, np.ones(1), LANES))
     last = slice(place(1, 1), place(1, 1) + LANES)
@@ -215,7 +215,7 @@ def test_the_answer_does_not_depend_on_the_basis(monkeypatch):
     monkeypatch.setattr(bundles, "_systems", {})
     together = rbpf(model, x, particles=40, schedule=schedule)
     assert bundle_system(model).reach == 0
-    np.testing.assert_array_equal(alone.packed, together.packed)
+    np.testing.assert_array_equal(alone.code_words, together.code_words)
     np.testing.assert_array_equal(alone.ancestors, together.ancestors)
     np.testing.assert_allclose(alone.increments, together.increments, atol=1e-11)
 

@@ -41,9 +41,7 @@ def test_gates_open_as_often_as_the_filter_says(simulated_runs):
 @pytest.mark.parametrize("factor", [0.5, 0.75, 1.4, 2.0])
 def test_the_true_observation_noise_beats_wrong_ones(simulated_runs, target, factor):
     model, runs = simulated_runs
-    wrong = PALRNN(
-        model.drift, model.process_std, factor * model.observation_std, model.gate_std, model.initial_std
-    )
+    wrong = PALRNN(model.drift, model.process, factor * model.observation.std, model.gate_std, model.initial)
     scores = [
         sum(rbpf(tried, run.observations, particles=200, target=target).log_evidence for run in runs)
         for tried in (model, wrong)

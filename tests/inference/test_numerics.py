@@ -7,9 +7,12 @@ from oracles.small_models import drawn_series, gated_model
 from scipy import stats
 
 from palrnn import ALRNN, PALRNN, path_posterior, rbpf, smooth
-from palrnn.inference import filter_kernels, noise_kernels
 from palrnn.inference.bundles import bundle_system, initial_bundles, room_for
-from palrnn.inference.particle_filter import Settings, empty_record
+from palrnn.inference.fast_filter import TARGETS
+from palrnn.inference.kernels import filter_loop
+from palrnn.inference.kernels import noise as counted
+from palrnn.inference.record import Record
+from palrnn.inference.resampling import kernel_number
 
 
 def noisy_network(latent, gated, process_std, observation_std, gate_std):
@@ -65,17 +68,16 @@ def assert_sound_beliefs(model, x, target, particles=2):
     drift, steps = model.drift, len(x) - 1
     system, room = bundle_system(model), room_for(model)
     mean, cov = initial_bundles(system, model, x[0], particles)
-    log_weights = np.full(particles, -np.log(particles))
-    record = empty_record(steps, particles, drift.latent_dim, drift.gated)
-    chosen = Settings.checked(particles, target, "multinomial", 0.5)
+    record = Record.empty(steps, particles, drift.latent_dim, drift.gated)
     plan = np.full(steps, -1, dtype=np.int8)
     least = min(model.process_variances.min(), model.observation_variances.min())
     for start in range(0, steps, steps // 20):
-        died = filter_kernels.filter_steps(
-            system, chosen.kernel_target, chosen.kernel_scheme, chosen.ess_threshold, plan, np.uint64(7), x,
-            start, start + steps // 20, mean, cov, log_weights, room, record,
+        stop = start + steps // 20
+        done = filter_loop.filter_steps(
+            system, TARGETS[target], kernel_number("multinomial"), 0.5, plan, np.uint64(7), x, start, stop,
+            mean, cov, room, record,
         )  # fmt: skip
-        assert died == -1
+        assert done == stop
         beliefs = covariances(system, cov, particles)
         # no belief can be surer than half the smaller of the noises that made it
         assert np.linalg.eigvalsh(beliefs).min() > 0.4 * least
@@ -97,9 +99,9 @@ def test_smoothing_is_sound_at_extreme_noise(noise):
 def test_counted_noise_is_standard_normal_and_independent_across_streams():
     draws = np.empty((400, 50, 5))
     for step in range(400):
-        key = noise_kernels.stream_key(np.uint64(12345), step, noise_kernels.GATES)
+        key = counted.stream_key(np.uint64(12345), step, counted.GATES)
         for slot in range(50):
-            noise_kernels.fill_normals(np.uint64(key), slot, draws[step, slot][:, None])
+            counted.fill_normals(np.uint64(key), slot, draws[step, slot][:, None])
     assert stats.kstest(draws.ravel(), "norm").pvalue > 0.01
     assert len(np.unique(draws)) == draws.size
     # 100,000 numbers: correlations between neighbours in bit, slot and step within 4.5 standard errors
@@ -112,8 +114,8 @@ def test_logarithm_cosine_and_sine_are_accurate_to_the_last_digits():
     rng = np.random.default_rng(3)
     u = np.r_[rng.random(20_000), 1 - 2.0 ** -rng.uniform(1, 53, 2_000), 2.0 ** -rng.uniform(0, 54, 2_000)]
     u = np.r_[u, 1, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, np.sqrt(0.5), np.sqrt(0.125), 2.0**-54]
-    log = np.array([noise_kernels.log_of_fraction(value) for value in u])
-    cosine, sine = np.array([noise_kernels.cosine_and_sine(value) for value in u]).T
+    log = np.array([counted.log_of_fraction(value) for value in u])
+    cosine, sine = np.array([counted.cosine_and_sine(value) for value in u]).T
     # numbers of more digits as reference; pi to all of them, too
     precise = u.astype(np.longdouble)
     exact, angle = np.log(precise), 8 * np.arctan(np.longdouble(1)) * precise
@@ -131,7 +133,7 @@ def test_code_entropy_is_that_of_the_masses_of_codes(words):
         masses = np.bincount(chosen, weights)
         expected = -np.sum(masses[masses > 0] * np.log2(masses[masses > 0]))
         # sums of at most 1,000 terms
-        entropy = filter_kernels.code_entropy(alphabet[chosen], weights)
+        entropy = filter_loop.code_entropy(alphabet[chosen], weights)
         assert entropy == pytest.approx(expected, abs=1e-12)
 
 

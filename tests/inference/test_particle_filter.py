@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracles.small_models import drawn_series, gated_model
 
-from palrnn import FilterDiedError, rbpf, smooth
+from palrnn import FilterConfig, FilterDiedError, rbpf, smooth, windowed_evidence
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def example():
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(example):
     model, x = example
     first, again, other = (rbpf(model, x, seed=seed) for seed in (3, 3, 4))
-    for name in ("increments", "ess", "code_entropy", "packed", "ancestors", "log_weights"):
+    for name in ("increments", "ess", "code_entropy", "code_words", "ancestors", "log_weights"):
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
     assert first.log_evidence != other.log_evidence
 
@@ -46,7 +46,7 @@ def test_the_diagnostics_are_what_they_say(example):
 def test_the_last_entropy_and_gate_probabilities_follow_from_weights_and_codes(example):
     model, x = example
     filtered = rbpf(model, x, particles=50)
-    weights, codes = np.exp(filtered.log_weights), filtered.packed[-1, :, 0]
+    weights, codes = np.exp(filtered.log_weights), filtered.code_words[-1, :, 0]
     masses = np.array([weights[codes == code].sum() for code in np.unique(codes)])
     assert filtered.code_entropy[-1] == pytest.approx(-np.sum(masses * np.log2(masses)), abs=1e-12)
     bits = (codes[:, None] >> np.arange(3, dtype=np.uint64)) & np.uint64(1)
@@ -59,7 +59,7 @@ def test_a_schedule_forces_resampling(example):
     plan = np.arange(len(x) - 1) % 2 == 0
     filtered = rbpf(model, x, particles=16, schedule=plan, resampling="systematic")
     np.testing.assert_array_equal(filtered.resampled[:-1], plan[:-1])
-    assert filtered.resampling == "systematic"
+    assert filtered.config.resampling == "systematic"
 
 
 def test_an_unobserved_row_is_a_prediction_and_costs_no_evidence(example):
@@ -77,9 +77,7 @@ def test_what_is_observed_of_a_row_still_counts(example):
     model, x = example
     gaps = x.copy()
     gaps[5:30, 1] = np.nan
-    blurred = type(model)(
-        model.drift, model.process_std, np.array([0.4, 1e6]), model.gate_std, model.initial_std
-    )
+    blurred = type(model)(model.drift, model.process, np.array([0.4, 1e6]), model.gate_std, model.initial)
     alone = rbpf(
         blurred, np.where(np.arange(40)[:, None] == 0, x, np.column_stack([x[:, 0], x[:, 0] * np.nan]))
     )
@@ -99,7 +97,7 @@ def test_impossible_data_is_an_error_that_says_where_and_what_to_do(example):
     # the squared distance in deviations is beyond the largest number there is
     x[7] = 1e150
     with pytest.raises(
-        FilterDiedError, match=r"all 8 particles died at step 7 of 39.*larger observation_std"
+        FilterDiedError, match=r"all 8 particles died at step 7 of 39.*larger observation or process noise"
     ):
         rbpf(sure, x, particles=8)
 
@@ -121,6 +119,26 @@ def test_very_unlikely_data_is_not_the_end(example):
     assert np.isfinite(rbpf(model, x, particles=8).log_evidence)
 
 
+def test_settings_are_keywords_or_a_config_or_a_config_with_keywords_on_top(example):
+    model, x = example
+    config = FilterConfig(particles=20, target="exact", resampling="systematic", seed=3)
+    runs = [
+        rbpf(model, x, config),
+        rbpf(model, x, particles=20, target="exact", resampling="systematic", seed=3),
+        rbpf(model, x, config.changed(particles=9, seed=1), particles=20, seed=3),
+    ]
+    for run in runs:
+        assert run.config == config
+        np.testing.assert_array_equal(run.increments, runs[0].increments)
+    windows = [
+        windowed_evidence(model, x, 10, config),
+        windowed_evidence(model, x, 10, particles=20, target="exact", resampling="systematic", seed=3),
+    ]
+    np.testing.assert_array_equal(windows[0].per_window, windows[1].per_window)
+    # the paper's, but for the number of particles
+    assert rbpf(model, x).config == FilterConfig()
+
+
 def test_bad_arguments_are_named(example):
     model, x = example
     late = x.copy()
@@ -129,12 +147,14 @@ def test_bad_arguments_are_named(example):
         r"x\[0\] must be fully observed.*column 1": ((model, late), {}),
         "model must be a PALRNN, got ALRNN": ((model.drift, x), {}),
         "x must have 2 columns": ((model, x[:, :1]), {}),
-        "target must be one of paper, exact, got 'both'": ((model, x), {"target": "both"}),
-        "resampling must be one of": ((model, x), {"resampling": "none"}),
-        "particles must be >= 1, got 0": ((model, x), {"particles": 0}),
-        "ess_threshold must be >= 0": ((model, x), {"ess_threshold": -1.0}),
+        "target: input should be 'paper' or 'exact', got 'both'": ((model, x), {"target": "both"}),
+        "resampling: should be one of multinomial, .*got 'none'": ((model, x), {"resampling": "none"}),
+        "particles: input should be greater than or equal to 1, got 0": ((model, x), {"particles": 0}),
+        "ess_threshold: input should be greater than or equal to 0": ((model, x), {"ess_threshold": -1.0}),
+        "partikel is not a known setting": ((model, x), {"partikel": 3}),
+        "config must be a FilterConfig, got dict": ((model, x, {"particles": 3}), {}),
         r"schedule must have shape \(39,\)": ((model, x), {"schedule": [True]}),
-        "seed must be >= 0": ((model, x), {"seed": -1}),
+        "seed: input should be greater than or equal to 0": ((model, x), {"seed": -1}),
     }
     for message, (arguments, options) in cases.items():
         with pytest.raises(ValueError, match=message):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from palrnn import resample
-from palrnn.inference.resampling_kernels import settle
+from palrnn.inference.kernels.resampling import settle
 
 SCHEMES = ("multinomial", "systematic", "stratified", "residual")
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from palrnn.cli.main import main
-from palrnn.model import CheckpointError, import_torch, load_checkpoint
+from palrnn.model import CheckpointError, import_torch, load_checkpoint, save_checkpoint
+from palrnn.model.torch_import import OLDEST_TORCH
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -115,7 +122,11 @@ def test_code_in_a_file_is_refused_and_not_run(torch, tmp_path):
     path = tmp_path / "a.pt"
     for legacy in (False, True):
         torch.save(_state(torch) | {"extra": Trap()}, path, _use_new_zipfile_serialization=not legacy)
-        assert "not a torch file of weights only" in _refused(path)
+        with pytest.raises(CheckpointError, match="not a torch file of weights only") as caught:
+            import_torch(path, gated=2)
+        # torch advises to load such a file with weights_only=False, which would spring the trap
+        assert str(caught.value).endswith("damaged, of another kind, or holds more than tensors")
+        assert caught.value.__suppress_context__
     assert not Trap.sprung
 
 
@@ -151,6 +162,79 @@ def test_the_command_writes_a_checkpoint(torch, tmp_path, capsys):
     loaded = load_checkpoint(tmp_path / "a.safetensors").model
     expected = import_torch(tmp_path / "a.pt", gated=3)
     assert loaded.theta.tobytes() == expected.theta.tobytes()
+
+
+@pytest.mark.torch
+def test_a_tensor_that_claims_to_be_huge_is_refused(torch, tmp_path):
+    path = tmp_path / "a.pt"
+    # one number on disk, 10^12 in its shape
+    torch.save(_state(torch) | {"W": torch.zeros(1).expand(10**6, 10**6)}, path)
+    assert path.stat().st_size < 10_000
+    assert _refused(path) == f"{path}: W claims (1000000, 1000000) numbers, more than the {2**26} allowed"
+
+
+@pytest.mark.torch
+def test_names_in_a_file_are_shown_as_text(torch, tmp_path):
+    torch.save({"\x1b[2J": torch.zeros(1)}, tmp_path / "a.pt")
+    assert _refused(tmp_path / "a.pt").endswith(r"no tensor A, there are \x1b[2J")
+
+
+@pytest.mark.torch
+def test_the_command_overwrites_only_what_it_wrote(torch, tmp_path, capsys):
+    torch.save(_state(torch), tmp_path / "a.pt")
+    whole = (tmp_path / "a.pt").read_bytes()
+    (tmp_path / "mine.txt").write_text("mine")
+    save_checkpoint(tmp_path / "other.safetensors", import_torch(tmp_path / "a.pt", gated=1))
+    other = (tmp_path / "other.safetensors").read_bytes()
+    for name, words in (("a.pt", "is what the command reads"), ("mine.txt", "not from this command")):
+        with pytest.raises(SystemExit) as left:
+            main(["import-torch", str(tmp_path / "a.pt"), "--gated", "3", "-o", str(tmp_path / name)])
+        assert left.value.code == 1
+        assert words in capsys.readouterr().err
+    with pytest.raises(SystemExit) as left:
+        main(
+            [
+                "import-torch",
+                str(tmp_path / "a.pt"),
+                "--gated",
+                "3",
+                "-o",
+                str(tmp_path / "other.safetensors"),
+            ]
+        )
+    assert left.value.code == 1
+    assert (tmp_path / "a.pt").read_bytes() == whole
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert (tmp_path / "other.safetensors").read_bytes() == other
+
+
+@pytest.mark.parametrize("version", ["2.9.1", "2.4.0+cpu", "1.13", "2.10.0a0", "2.10.0", "3.0", "unknown"])
+def test_a_torch_that_runs_code_from_weights_is_refused(tmp_path, monkeypatch, version):
+    class Torch(ModuleType):
+        __version__ = version
+
+        @staticmethod
+        def load(*_, **__):
+            raise AssertionError("an old torch was asked to read a file")
+
+    monkeypatch.setitem(sys.modules, "torch", Torch("torch"))
+    path = tmp_path / "a.pt"
+    path.write_bytes(b"")
+    message = _refused(path)
+    new = version in ("2.10.0a0", "2.10.0", "3.0")
+    assert message.startswith(
+        f"{path}: not a torch file" if new else "importing torch checkpoints needs PyTorch 2.10 "
+    )
+    assert new or f"found {version}" in message
+
+
+def test_the_extras_ask_for_a_torch_that_is_not_refused():
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = table["project"]["optional-dependencies"]
+    asked = [words for name in ("torch", "bench") for words in extras[name] if words.startswith("torch")]
+    assert asked == ["torch>={}.{},<3".format(*OLDEST_TORCH)] * 2
+    (pinned,) = re.findall(r"^torch==(\d+)\.(\d+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert tuple(map(int, pinned)) >= OLDEST_TORCH
 
 
 def test_a_missing_file_is_told_so_before_torch_is_needed(tmp_path):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from palrnn.inference.bundle_kernels import place
-from palrnn.inference.tile_kernels import LANES
+from palrnn.inference.kernels.beliefs import place
+from palrnn.inference.kernels.tiles import LANES
 
 
 def lanes_at(covs, i, j):

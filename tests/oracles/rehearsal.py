@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from palrnn.experiments import Kind, Task
+from palrnn.sweeps import Kind, Task
 
 SUM = Kind("sum", "oracles.rehearsal:total")
 FAIL = Kind("fail", "oracles.rehearsal:fail")

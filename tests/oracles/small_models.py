@@ -17,7 +17,7 @@ def gated_model(
     W *= min(1.0, 0.5 / max(abs(np.linalg.eigvals(W))))
     h, E = 0.3 * rng.standard_normal(latent), 0.5 * rng.standard_normal((latent, observed))
     drift = ALRNN(np.full(latent, 0.4), W, h, E, gated)
-    return PALRNN(drift, process_std, observation_std, gate_std, initial_std=0.7)
+    return PALRNN(drift, process_std, observation_std, gate_std, initial=0.7)
 
 
 def drawn_series(model, times, seed=5):

@@ -7,8 +7,8 @@ import pytest
 from oracles.small_models import drawn_series, gated_model
 
 from palrnn import rbpf
+from palrnn.engine.style import save_figure
 from palrnn.report.filter_figures import diagnostics_figure
-from palrnn.report.style import save_figure
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import pytest
 
 from palrnn import ALRNN, PALRNN, lorenz63, lyapunov_spectrum, symbolic_dynamics
 from palrnn.data.systems import lorenz63_system
+from palrnn.engine.style import save_figure
 from palrnn.invariants import scorecard
 from palrnn.report.invariants_figures import (
     attractor_figure,
@@ -16,7 +17,6 @@ from palrnn.report.invariants_figures import (
     spectra_figure,
     transitions_figure,
 )
-from palrnn.report.style import save_figure
 
 
 def _tent(slope=1.7):

@@ -17,7 +17,8 @@ import plotly.graph_objects as go
 import pytest
 from example_runs import example_run
 
-from palrnn.report import style
+from palrnn import report
+from palrnn.engine import style
 from palrnn.report.document import headlines, report_page, write_report
 from palrnn.report.findings import Geometry, Run
 from palrnn.report.page import rendered
@@ -118,7 +119,7 @@ def test_the_page_asks_nothing_of_a_network(page: Reader) -> None:
     assert "default-src 'none'" in policy
     assert "script-src" in policy
     assert "unsafe-inline" not in policy.split("script-src")[1]
-    css = (Path(style.__file__).parent / "page.css").read_text()
+    css = (Path(report.__file__).parent / "page.css").read_text()
     assert "url(" not in css
     assert "@import" not in css
 
@@ -176,7 +177,7 @@ def test_hostile_names_stay_text(count: int) -> None:
 
 
 def test_figures_are_valid_plotly(page: Reader) -> None:
-    names = set(re.findall(r"(\w+): \"#", (Path(style.__file__).parent / "page.js").read_text()))
+    names = set(re.findall(r"(\w+): \"#", (Path(report.__file__).parent / "page.js").read_text()))
 
     def resolved(value: Any) -> Any:
         if isinstance(value, str) and value.startswith("@"):
@@ -197,7 +198,7 @@ def test_figures_are_valid_plotly(page: Reader) -> None:
 
 
 def test_light_colours_are_the_palette_of_all_figures() -> None:
-    script = (Path(style.__file__).parent / "page.js").read_text()
+    script = (Path(report.__file__).parent / "page.js").read_text()
     light = re.search(r"light: \{(.*?)\}", script, re.DOTALL)
     assert light is not None
     for name in ("BLUE", "VERMILION", "GREEN", "PURPLE", "ORANGE", "SKY"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from palrnn.engine.style import save_figure
 from palrnn.forcing import Evaluation, History
-from palrnn.report.style import save_figure
 from palrnn.report.training_figures import training_figure
 
 

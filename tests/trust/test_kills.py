@@ -11,7 +11,7 @@ import pytest
 from torture.run import ROOT
 
 
-# `train` is killed in tests/forcing, `reproduce` in tests/experiments, and all fifty times in torture/
+# `train` is killed in tests/forcing, `reproduce` in tests/paper, and all fifty times in torture/
 @pytest.mark.parametrize("command", ["tune", "geometry", "report"])
 def test_a_killed_command_continues_to_the_same_bytes(tmp_path, command):
     words = [sys.executable, "-m", "torture.kills", command, str(tmp_path), "--kills", "2", "--seed", "3"]

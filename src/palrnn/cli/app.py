@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from palrnn.cli.terminal import Tabular, print_table, print_text
+from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, lines, quiet
 
 app = typer.Typer(
@@ -59,36 +59,27 @@ class Voice:
     def say(self, words: str) -> None:
         """Print a sentence for people, on standard error, so that standard output stays clean."""
         if not (self.json or self.quiet):
-            print(words, file=sys.stderr, flush=True)
+            print_text(words, sys.stderr)
 
-    def result(self, values: Mapping[str, Any], words: str) -> None:
-        """Print the result: ``values`` as JSON with --json, otherwise ``words``."""
+    def result(self, values: Mapping[str, Any], *parts: str | Tabular) -> None:
+        """Print the result: ``values`` as JSON with --json, otherwise ``parts``, which are lines or tables."""
         if self.json:
-            print(json.dumps(_plain(values), indent=2, allow_nan=False))
+            print(json.dumps(plain(values), indent=2, allow_nan=False))
         elif not self.quiet:
-            print(words)
+            for part in parts:
+                if isinstance(part, str):
+                    print_text(part, sys.stdout)
+                else:
+                    print_table(part, sys.stdout)
 
     def progress(self, what: str) -> Progress | None:
         """Return who listens to long work: a bar on a terminal, otherwise a line now and then."""
         if self.quiet or self.json:
             return quiet
-        return None if sys.stderr.isatty() else lines(what)
+        return None if sys.stderr is not None and sys.stderr.isatty() else lines(what)
 
     def compiling(self) -> None:
         """Say so if kernels have to be compiled, so that a first start does not look broken."""
         from palrnn.engine.kernel import on_compile
 
         on_compile(lambda: self.say("compiling the kernels, once (a minute or so on a first start)"))
-
-
-def _plain(value: Any) -> Any:
-    """Return ``value`` as JSON can hold it: arrays as lists, what is not finite as null."""
-    if hasattr(value, "tolist"):  # arrays and NumPy's scalars
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, Path) else value

@@ -60,10 +60,10 @@ def filter_command(
     from palrnn.data import load_series
     from palrnn.engine.files import write_text
     from palrnn.engine.progress import listening
+    from palrnn.engine.style import save_figure
     from palrnn.inference import rbpf
     from palrnn.model import load_checkpoint
     from palrnn.report.filter_figures import diagnostics_figure
-    from palrnn.report.style import save_figure
 
     voice = Voice(json, quiet)
     voice.compiling()
@@ -141,7 +141,7 @@ def _summary(filtered: Filtered, model: PALRNN) -> dict[str, Any]:
         "entropy_bound_bits": filtered.entropy_bound,
         "particles": filtered.particles,
         "target": filtered.target,
-        "resampling": filtered.resampling,
+        "resampling": filtered.config.resampling,
         "process_std": model.process_std,
         "observation_std": model.observation_std,
         "gate_std": model.gate_std,
@@ -149,12 +149,12 @@ def _summary(filtered: Filtered, model: PALRNN) -> dict[str, Any]:
 
 
 def _words(filtered: Filtered, summary: dict[str, Any], output: Path) -> str:
-    particles = filtered.particles
+    particles, scheme = filtered.particles, filtered.config.resampling
     per_step = f"{summary['log_evidence_per_step_and_dimension']:.4f} per step and dimension"
     rows = [
         ("log evidence", f"{summary['log_evidence']:.3f}", per_step),
         ("effective sample size", f"{summary['mean_ess']:.1f}", f"mean, of {particles} particles"),
-        ("resampled", f"{summary['resampled']} times", f"in {summary['steps']} steps, {filtered.resampling}"),
+        ("resampled", f"{summary['resampled']} times", f"in {summary['steps']} steps, {scheme}"),
         (
             "code entropy",
             f"{summary['code_entropy_bits']:.3f} bits",

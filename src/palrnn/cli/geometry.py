@@ -174,8 +174,8 @@ def _error_bars(
 
 
 def _write(found: GeometryComparison, bars: dict[str, InvariantErrorBars], folder: Path) -> None:
+    from palrnn.engine.style import save_figure
     from palrnn.report.geometry_figures import error_bars_figure, geometry_figure
-    from palrnn.report.style import save_figure
 
     save_figure(geometry_figure(found), folder / "geometry.png")
     if bars:

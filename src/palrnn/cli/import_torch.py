@@ -9,6 +9,9 @@ import typer
 
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
 
+# by which the command recognises a file that it may write again
+_ORIGIN = "from a torch state dict"
+
 
 @app.command("import-torch", epilog="Example: palrnn import-torch alrnn.pt --gated 10 -o model.safetensors")
 def import_torch_command(
@@ -19,9 +22,11 @@ def import_torch_command(
     quiet: QuietFlag = False,
 ) -> None:
     """Import a published AL-RNN checkpoint (torch, weights only)."""
+    from palrnn.engine.folders import check_file
     from palrnn.model import import_torch, save_checkpoint
 
+    check_file(output, _ORIGIN.encode(), inputs=[file])
     model = import_torch(file, gated=gated)
-    save_checkpoint(output, model)
+    save_checkpoint(output, model, training={"imported": _ORIGIN})
     sizes = {"latent_dim": model.latent_dim, "observed_dim": model.observed_dim, "gated": model.gated}
     Voice(json, quiet).result({"output": str(output), **sizes}, f"wrote {output}: {model}")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+from palrnn.cli.listing import listing
 
 
 @app.command("status", epilog="Example: palrnn status results/paper")
@@ -18,35 +19,40 @@ def status_command(
     quiet: QuietFlag = False,
 ) -> None:
     """Show what is done, running and failed, and how long the rest will take."""
-    from palrnn.experiments.status import sweep_status
+    from palrnn.paper import results_status
 
-    status = sweep_status(folder)
-    Voice(json, quiet).result(status, _words(status))
+    status = results_status(folder)
+    Voice(json, quiet).result(status, *_parts(status))
 
 
-def _words(status: dict[str, Any]) -> str:
-    lines = [f"{status['scale']} scale: {status['done']} of {status['total']} tasks done"]
-    for kind, counts in status["kinds"].items():
-        trouble = f", {counts['failed']} failed" if counts["failed"] else ""
-        lines.append(f"  {kind:12} {counts['done']:5} of {counts['total']}{trouble}")
+def _parts(status: dict[str, Any]) -> list[Any]:
+    kinds = [
+        (kind, counts["done"], counts["failed"], counts["total"]) for kind, counts in status["kinds"].items()
+    ]
+    parts: list[Any] = [
+        f"{status['scale']} scale: {status['done']} of {status['total']} tasks done",
+        listing(("task", "done", "failed", "of"), kinds),
+    ]
     run = status["run"]
     if status["alive"]:
-        lines.append(
-            f"running on {run['host']} (process {run['pid']}, {run['engine']}, {run['workers']} workers)"
-        )
-        lines += [f"  {task['kind']} {task['label']}" for task in run["running"]]
+        where = f"process {run['pid']}, {run['engine']}, {run['workers']} workers"
+        parts.append(f"running on {run['host']} ({where})")
+        parts += [f"  {task['kind']} {task['label']}" for task in run["running"]]
     elif run:
-        ago = _duration(time.time() - run["heartbeat"])
+        # the clock may have been set back since
+        ago = _duration(max(0.0, time.time() - run["heartbeat"]))
         cut = f", {len(run['running'])} tasks were cut off" if run["running"] else ""
-        lines.append(f"not running; the last sign of life was {ago} ago{cut}")
-    lines += [f"failed: {task['kind']} {task['label']}: {task['error']}" for task in status["failed"]]
+        parts.append(f"not running; the last sign of life was {ago} ago{cut}")
+    if status["failed"]:
+        failed = [(task["kind"], task["label"], task["error"]) for task in status["failed"]]
+        parts.append(listing(("failed", "task", "error"), failed))
     if status["done"] < status["total"]:
         left = status["seconds_left"]
         pace = f"with {status['workers']} workers, at the pace so far"
-        lines.append(
+        parts.append(
             f"time left: about {_duration(left)} {pace}" if left is not None else "time left: unknown yet"
         )
-    return "\n".join(lines)
+    return parts
 
 
 def _duration(seconds: float) -> str:

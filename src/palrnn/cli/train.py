@@ -95,7 +95,7 @@ def train_command(
 
 
 def _report(run: TrainRun, result: TrainResult, voice: Voice) -> None:
-    from palrnn.report.style import save_figure
+    from palrnn.engine.style import save_figure
     from palrnn.report.training_figures import training_figure
 
     evaluation, floor, history = run.evaluation(result), run.floor(), result.history

@@ -156,8 +156,8 @@ _SHOWN = {
 
 
 def _compared(run: TuneRun, output: Path, voice: Voice, threads: int | None, betas: list[float]) -> None:
+    from palrnn.engine.style import save_figure
     from palrnn.model import save_checkpoint
-    from palrnn.report.style import save_figure
     from palrnn.report.tuning_figures import tradeoff_figure
     from palrnn.tuning import compare, comparison_configs
 
@@ -196,7 +196,7 @@ def _compared(run: TuneRun, output: Path, voice: Voice, threads: int | None, bet
 
 def _written(run: TuneRun, result: SAEMResult, folder: Path) -> None:
     """Write history.csv and before_after.png; the checkpoint is there already."""
-    from palrnn.report.style import save_figure
+    from palrnn.engine.style import save_figure
     from palrnn.report.tuning_figures import before_after_figure
     from palrnn.tuning.evaluation import generated
 

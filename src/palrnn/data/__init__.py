@@ -1,15 +1,20 @@
-"""Where series come from: simulated systems, files, noise, standardising, windows, delays, time scales."""
+"""Where series come from: systems, files, noise, standardising, delays, time scales; and `Dataset`."""
 
+from palrnn.data.dataset import Dataset
 from palrnn.data.embedding import delay_embed
 from palrnn.data.noise import add_observation_noise
+from palrnn.data.readers import known_suffixes, reader
 from palrnn.data.series import column_names, load_series, load_trials, save_series
+from palrnn.data.settings import DataSettings
 from palrnn.data.split import subsequences, train_test_split, windows
 from palrnn.data.standardize import Standardizer
-from palrnn.data.systems import System, lorenz63, lorenz96, rossler
+from palrnn.data.systems import System, known_systems, lorenz63, lorenz96, make_system, rossler, system
 from palrnn.data.table import SeriesError
 from palrnn.data.timescale import autocorrelation, suggest_tau
 
 __all__ = [
+    "DataSettings",
+    "Dataset",
     "SeriesError",
     "Standardizer",
     "System",
@@ -17,14 +22,19 @@ __all__ = [
     "autocorrelation",
     "column_names",
     "delay_embed",
+    "known_suffixes",
+    "known_systems",
     "load_series",
     "load_trials",
     "lorenz63",
     "lorenz96",
+    "make_system",
+    "reader",
     "rossler",
     "save_series",
     "subsequences",
     "suggest_tau",
+    "system",
     "train_test_split",
     "windows",
 ]

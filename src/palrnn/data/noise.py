@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
+from palrnn.data.standardize import mean_and_deviation
 from palrnn.engine.checks import Floats, as_float, as_series, as_shape
 from palrnn.engine.seeds import generator
 
@@ -18,7 +19,7 @@ def add_observation_noise(
     """
     series = as_series(x, min_steps=1)
     std = as_float(std, "std", least=0.0)
-    spread = series.std(axis=0) if scale is None else as_shape(scale, "scale", (series.shape[1],))
+    spread = mean_and_deviation(series)[1] if scale is None else as_shape(scale, "scale", (series.shape[1],))
     if (spread < 0).any():
         raise ValueError(f"scale must be >= 0, got {spread.min():g}")
     # a stream of its own: with the seed that simulated x, the noises must not be the system's own again

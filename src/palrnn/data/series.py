@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from palrnn.data.arrays import read_npy, read_npz
-from palrnn.data.csv_table import read_csv
-from palrnn.data.parquet_table import read_parquet
-from palrnn.data.table import SeriesError, Table
-from palrnn.engine.checks import Floats, as_int, as_path, as_series, first_line
+from palrnn.data.readers import read_table
+from palrnn.data.table import SeriesError, Table, Wanted
+from palrnn.engine.checks import Floats, as_int, as_path, as_series
 from palrnn.engine.files import write_bytes
-
-_TABLES = {".csv": read_csv, ".parquet": read_parquet}
-_SUFFIXES = (".csv", ".npy", ".npz", ".parquet")
-
-T = TypeVar("T")
 
 
 def load_series(
@@ -33,22 +24,23 @@ def load_series(
 ) -> Floats:
     """Return the series in ``path`` as ``(T, N)`` float64, time in rows.
 
-    ``.csv`` may have a header line. A time column in front (by its name, or because it holds dates) is left
-    out. ``columns`` picks columns of a table by name. ``.npz`` must hold one array, or one named ``x``.
-    Missing values are refused unless ``allow_nan`` (the particle filter reads NaN as "not observed").
+    ``.csv`` may have a header line. A time column in front (by its name, or because it holds dates) and a
+    column that only counts up are left out. ``columns`` picks columns of a table by name. ``.npz`` must hold
+    one array, or one named ``x``. Missing values are refused unless ``allow_nan`` (the particle filter reads
+    NaN as "not observed").
 
     A file that cannot be used gives a `SeriesError` with its name, the column, and the line (of a ``.csv``)
     or row (counted from 1).
     """
-    file, suffix = _known(path)
     min_steps = as_int(min_steps, "min_steps", least=1)
-    if suffix in _TABLES:
-        table = _read(file, suffix, lambda: _TABLES[suffix](file, columns, "trial"))
-        if table.labels is not None and len(set(table.labels)) > 1:
-            raise SeriesError(f"{file}: has a column of trials: use load_trials, or name the columns")
-    else:
-        table = _one_array(file, suffix, columns)
-    _check(file, table, min_steps, allow_nan)
+    table = read_table(path, Wanted(columns))
+    if table.labels is not None and len(table.labels.names) > 1:
+        held = ", ".join(table.labels.names[:5]) + (", ..." if len(table.labels.names) > 5 else "")
+        raise SeriesError(
+            f"{table.where}: holds {len(table.labels.names)} trials ({held}): use load_trials, "
+            f"{'or name one array x' if table.from_array else 'or name the columns'}"
+        )
+    check_values(table, min_steps, allow_nan)
     return table.values
 
 
@@ -67,26 +59,10 @@ def load_trials(
     array of an ``.npz`` without an ``x`` is a trial. Without any of this there is one trial. Otherwise as
     `load_series`.
     """
-    file, suffix = _known(path)
     min_steps = as_int(min_steps, "min_steps", least=1)
-    if suffix in _TABLES:
-        table = _read(file, suffix, lambda: _TABLES[suffix](file, columns, trial))
-        labels = ["1"] * len(table.values) if table.labels is None else table.labels
-        if "" in labels:
-            raise SeriesError(f"{file}: column {trial}, {table.row(labels.index(''))}: the trial is missing")
-    else:
-        parts = _several_arrays(file, suffix, columns)
-        table = _as_table(np.concatenate(list(parts.values())))
-        labels = [name for name, part in parts.items() for _ in range(len(part))]
-    _check(file, table, 1, allow_nan)
-    rank = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    numbers = np.array([rank[label] for label in labels])
-    together = table.values[np.argsort(numbers, kind="stable")]
-    trials = [part.copy() for part in np.split(together, np.cumsum(np.bincount(numbers))[:-1])]
-    for label, part in zip(rank, trials, strict=True):
-        if len(part) < min_steps:
-            raise SeriesError(f"{file}: trial {label} has {len(part)} steps, needs at least {min_steps}")
-    return trials
+    table = read_table(path, Wanted(columns, trial))
+    check_values(table, min_steps, allow_nan)
+    return table.trials
 
 
 def save_series(path: str | os.PathLike[str], x: ArrayLike) -> None:
@@ -103,90 +79,33 @@ def column_names(
     path: str | os.PathLike[str], *, trial: str = "trial", columns: Sequence[str] | None = None
 ) -> list[str]:
     """Return the names of the observed columns of the table in ``path``; of an array, "x1", "x2", ..."""
-    file, suffix = _known(path)
-    if suffix in _TABLES:
-        return _read(file, suffix, lambda: _TABLES[suffix](file, columns, trial)).names
-    width = next(iter(_several_arrays(file, suffix, columns).values())).shape[1]
-    return [f"x{i + 1}" for i in range(width)]
+    table = read_table(path, Wanted(columns, trial))
+    return [f"x{name}" for name in table.names] if table.from_array else list(table.names)
 
 
-def _known(path: str | os.PathLike[str]) -> tuple[Path, str]:
-    file = as_path(path)
-    suffix = file.suffix.lower()
-    if suffix not in _SUFFIXES:
+def check_values(table: Table, min_steps: int, allow_nan: bool) -> None:
+    """Refuse a table that is too short, holds values that are not finite, or columns that do not vary."""
+    values, labels = table.values, table.labels
+    if values.shape[0] < min_steps:
         raise SeriesError(
-            f"{file}: unknown type {suffix or '(none)'}, expected one of {', '.join(_SUFFIXES)}"
+            f"{table.where}: has {len(values)} steps of {values.shape[1]} columns, "
+            f"needs at least {min_steps} steps"
         )
-    if not file.is_file():
-        raise SeriesError(f"{file}: {'is not a file' if file.exists() else 'no such file'}")
-    return file, suffix
-
-
-def _read(file: Path, suffix: str, read: Callable[[], T]) -> T:
-    """Return what ``read`` returns; whatever a damaged file makes a parser say becomes one sentence."""
-    try:
-        return read()
-    except SeriesError:
-        raise
-    except Exception as error:
-        raise SeriesError(f"{file}: cannot be read as {suffix}: {first_line(error)}") from error
-
-
-def _arrays(file: Path, suffix: str, columns: Sequence[str] | None) -> dict[str, NDArray[Any]]:
-    if columns is not None:
-        raise SeriesError(f"{file}: columns can be named for .csv and .parquet only")
-    return _read(file, suffix, lambda: {"x": read_npy(file)} if suffix == ".npy" else read_npz(file))
-
-
-def _one_array(file: Path, suffix: str, columns: Sequence[str] | None) -> Table:
-    arrays = _arrays(file, suffix, columns)
-    if len(arrays) != 1:
-        held = ", ".join(arrays) or "none"
-        raise SeriesError(f"{file}: must hold one array or one named x, holds {held}")
-    return _as_table(_two_axes(file, next(iter(arrays.values()))))
-
-
-def _several_arrays(file: Path, suffix: str, columns: Sequence[str] | None) -> dict[str, NDArray[Any]]:
-    arrays = _arrays(file, suffix, columns)
-    if len(arrays) == 1:
-        (array,) = arrays.values()
-        if array.ndim == 3:
-            arrays = {str(number + 1): part for number, part in enumerate(array)}
-    parts = {name: _two_axes(file, array) for name, array in arrays.items()}
-    if not parts:
-        raise SeriesError(f"{file}: holds no trials")
-    widths = {name: part.shape[1] for name, part in parts.items()}
-    if len(set(widths.values())) > 1:
-        raise SeriesError(f"{file}: trials must have the same number of columns, have {widths}")
-    return parts
-
-
-def _two_axes(file: Path, array: NDArray[Any]) -> NDArray[Any]:
-    if array.ndim == 1:
-        return array[:, None]
-    if array.ndim == 3:
-        raise SeriesError(f"{file}: must be (T, N) or (T,), got {array.shape}; load_trials reads (K, T, N)")
-    if array.ndim != 2:
-        raise SeriesError(f"{file}: must be (T, N) or (T,), got {array.shape}")
-    return array
-
-
-def _as_table(array: NDArray[Any]) -> Table:
-    return Table([str(i + 1) for i in range(array.shape[1])], array.astype(np.float64, order="C"))
-
-
-def _check(file: Path, table: Table, min_steps: int, allow_nan: bool) -> None:
-    values = table.values
-    if values.shape[0] < min_steps or values.shape[1] < 1:
-        raise SeriesError(
-            f"{file}: has {len(values)} steps of {values.shape[1]} columns, needs at least {min_steps} steps"
-        )
-    bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
-    if bad.any():
-        row, column = (int(i) for i in np.argwhere(bad)[0])
-        kind = "missing (NaN)" if np.isnan(values[row, column]) else "infinite"
-        raise SeriesError(f"{file}: {table.place(row, column)}: the value is {kind}")
+    if labels is not None:
+        for name, steps in zip(labels.names, np.bincount(labels.numbers), strict=True):
+            if steps < min_steps:
+                raise SeriesError(
+                    f"{table.where}: trial {name} has {steps} steps, needs at least {min_steps}"
+                )
     for column, name in enumerate(table.names):
-        seen = values[~np.isnan(values[:, column]), column]
+        seen = values[:, column]
+        bad = np.isinf(seen) if allow_nan else ~np.isfinite(seen)
+        if bad.any():
+            row = int(bad.argmax())
+            kind = "missing (NaN)" if np.isnan(seen[row]) else "infinite"
+            raise SeriesError(f"{table.where}: {table.place(row, column)}: the value is {kind}")
+        seen = seen[~np.isnan(seen)] if allow_nan else seen
         if seen.size == 0 or seen.min() == seen.max():
-            raise SeriesError(f"{file}: column {name} {'is constant' if seen.size else 'holds no values'}")
+            raise SeriesError(
+                f"{table.where}: column {name} {'is constant' if seen.size else 'holds no values'}"
+            )

@@ -12,6 +12,20 @@ from numpy.typing import ArrayLike
 from palrnn.engine.checks import Floats, as_floats, as_shape, as_trials, frozen
 
 
+def mean_and_deviation(series: Floats) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation of each column of ``series (T, N)``, NaN left out.
+
+    Squares of numbers below 1e-150 or above 1e150 are no longer numbers. Such columns are multiplied by a
+    power of two first, which is exact.
+    """
+    sizes = np.nanmax(np.abs(series), axis=0)
+    exponents = np.where((sizes > 1e-100) & (sizes < 1e100), 0, np.frexp(sizes)[1])
+    if exponents.any():
+        series = np.ldexp(series, -exponents)
+    mean, std = np.nanmean(series, axis=0), np.nanstd(series, axis=0)
+    return np.ldexp(mean, exponents), np.ldexp(std, exponents)
+
+
 @dataclass(frozen=True, eq=False)
 class Standardizer:
     """The affine map ``x -> (x - mean) / std``, with ``mean`` and ``std`` of shape (N,)."""
@@ -37,7 +51,7 @@ class Standardizer:
         empty = np.isnan(series).all(axis=0)
         if empty.any():
             raise ValueError(f"x must hold values in every column, column {int(empty.argmax())} is all NaN")
-        mean, std = np.nanmean(series, axis=0), np.nanstd(series, axis=0)
+        mean, std = mean_and_deviation(series)
         # a constant column has a deviation of rounding size, not always zero
         flat = std <= 1e-12 * np.nanmax(np.abs(series), axis=0)
         if flat.any():

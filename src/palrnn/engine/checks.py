@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from palrnn.engine.text import printable, quoted
+
 Floats = NDArray[np.float64]
 
 #: Numbers beyond this have squares that overflow; so have the inverses of numbers below its inverse.
@@ -23,12 +25,11 @@ MOST = 10**9
 def as_floats(value: ArrayLike, name: str, *, allow_nan: bool = False) -> Floats:
     """Return a float64 copy of ``value``, finite (or NaN too, if ``allow_nan``).
 
-    Integers and booleans count as numbers; complex numbers, text and objects do not. A masked entry is NaN.
+    Integers and booleans count as numbers, nullable ones of pandas, too; complex numbers, text and objects do
+    not. A masked entry is NaN, also where it sits in a list of masked rows, and so is a missing one.
     """
-    if isinstance(value, np.ma.MaskedArray) and value.dtype.kind in "fiub":
-        value = np.ma.filled(value.astype(np.float64), np.nan)
     try:
-        array = np.asarray(value)
+        array = np.asarray(_without_masks(value))
         if array.dtype.kind not in "fiub":
             raise TypeError
     except (TypeError, ValueError):
@@ -86,6 +87,7 @@ def as_trials(
 
     ``x`` is one series, an array of trials (K, T, N), or a list or tuple of series.
     """
+    x = _without_masks(x)
     stacked = isinstance(x, np.ndarray) and x.ndim == 3
     listed = isinstance(x, (list, tuple)) and len(x) > 0 and all(_axes(trial) == 2 for trial in x)
     if not stacked and not listed:
@@ -103,12 +105,12 @@ def as_trials(
 def as_int(value: Any, name: str, *, least: int = 0, most: int | None = MOST) -> int:
     """Return ``value`` as an int within ``[least, most]``; ``most`` is None for numbers that are no sizes."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
-        raise ValueError(f"{name} must be a whole number, got {value!r}")
+        raise ValueError(f"{name} must be a whole number, got {quoted(value)}")
     number = int(value)
     if number < least or (most is not None and number > most):
         open_ended = most is None or (most == MOST and number < least)
         span = f">= {least}" if open_ended else f"from {least} to {most}"
-        raise ValueError(f"{name} must be {span}, got {number}")
+        raise ValueError(f"{name} must be {span}, got {quoted(number)}")
     return number
 
 
@@ -121,7 +123,7 @@ def as_float(
     """
     number = _real(value)
     if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number, got {value!r}")
+        raise ValueError(f"{name} must be a finite number, got {quoted(value)}")
     if above is not None and not number > above:
         raise ValueError(f"{name} must be greater than {above:g}, got {number:g}")
     if abs(number) > HUGE or (above == 0.0 and number < 1.0 / HUGE):
@@ -157,14 +159,14 @@ def as_path(value: str | os.PathLike[str], name: str = "path") -> Path:
     try:
         return Path(value)
     except TypeError:
-        raise ValueError(f"{name} must be the name of a file or folder, got {value!r}") from None
+        raise ValueError(f"{name} must be the name of a file or folder, got {quoted(value)}") from None
 
 
 def one_of(value: Any, name: str, choices: Iterable[str]) -> str:
     """Return ``value`` if it is one of the named choices."""
     choices = list(choices)
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {quoted(value)}")
     return str(value)
 
 
@@ -176,8 +178,37 @@ def frozen(array: Floats) -> Floats:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what ``error`` says, or its kind if it says nothing."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    """Return the first line of what ``error`` says, printable, or its kind if it says nothing."""
+    return printable(next(iter(str(error).strip().splitlines()), type(error).__name__))
+
+
+def _without_masks(value: Any, depth: int = 4) -> Any:
+    """Return ``value`` with NaN for masked entries and for missing ones of pandas, anything else as it is.
+
+    No array has trials, rows and cells in more than ``depth`` lists.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        return np.ma.filled(value.astype(np.float64), np.nan) if value.dtype.kind in "fiub" else value
+    if isinstance(value, (list, tuple)) and depth:
+        parts = [_without_masks(part, depth - 1) for part in value]
+        same = all(new is old for new, old in zip(parts, value, strict=True))
+        return value if same else parts
+    if type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "to_numpy"):
+        return _pandas_numbers(value)
+    return value
+
+
+def _pandas_numbers(value: Any) -> Any:
+    """Return a frame, series or column of real numbers as float64; text and times as they are."""
+    from pandas.api.types import is_complex_dtype, is_numeric_dtype
+
+    if getattr(value, "ndim", 1) == 2:
+        columns = [_pandas_numbers(value.iloc[:, i]) for i in range(value.shape[1])]
+        plain = columns and all(isinstance(column, np.ndarray) for column in columns)
+        return np.column_stack(columns) if plain else value
+    if is_numeric_dtype(value.dtype) and not is_complex_dtype(value.dtype):
+        return value.to_numpy(dtype=np.float64, na_value=np.nan)
+    return value
 
 
 def _axes(value: Any) -> int:

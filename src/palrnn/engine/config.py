@@ -10,8 +10,9 @@ from typing import Annotated, Any, Self, get_args, get_origin
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from palrnn.engine.checks import MOST
+from palrnn.engine.checks import MOST, first_line
 from palrnn.engine.files import write_text
+from palrnn.engine.text import printable, quoted
 
 Whole = Annotated[int, Field(ge=0, le=MOST)]
 Count = Annotated[int, Field(ge=1, le=MOST)]
@@ -47,7 +48,8 @@ class Config(BaseModel):
             return cls(**read_toml(file))
         except ValueError as error:
             message = str(error)
-            raise ValueError(message if message.startswith(str(file)) else f"{file}: {message}") from None
+            named = message.startswith(printable(file))
+            raise ValueError(message if named else f"{printable(file)}: {message}") from None
 
     def to_toml(self, path: str | os.PathLike[str]) -> None:
         """Write the settings as TOML, atomically; a setting that is None is left out."""
@@ -58,11 +60,12 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the table in a TOML file, or say in one line why it cannot be read."""
     file = Path(path)
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        # some editors put a byte order mark in front
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise ValueError(f"{file}: no such file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{file}: not valid TOML: {error}") from None
+        raise ValueError(f"{printable(file)}: no such file") from None
+    except (ValueError, RecursionError) as error:  # among them, an integer of more than 4300 digits
+        raise ValueError(f"{printable(file)}: not valid TOML: {first_line(error)}") from None
 
 
 def _kinds(annotation: Any) -> set[Any]:
@@ -83,5 +86,5 @@ def _sentence(problem: Any) -> str:
     else:
         message = message[0].lower() + message[1:]
     # the input of a whole table is no news, and its own message names the setting inside
-    got = "" if isinstance(problem["input"], dict) else f", got {problem['input']!r}"
+    got = "" if isinstance(problem["input"], dict) else f", got {quoted(problem['input'])}"
     return f"{name}: {message}{got}" if name else f"{message}{got}"

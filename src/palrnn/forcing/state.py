@@ -16,6 +16,7 @@ from palrnn.engine.checks import Floats
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.history import Evaluation, History
 from palrnn.forcing.objective import packed, unpacked
+from palrnn.forcing.resumed import check_same_model, checked_arrays
 from palrnn.model import ALRNN, initial_alrnn, load_checkpoint, save_checkpoint
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -124,14 +125,16 @@ def save_state(
     )
 
 
-def load_state(run: str | os.PathLike[str], config: TrainConfig, data: str) -> TrainState | None:
-    """Return the state saved in ``run``, or None; refuse one of other settings or other data."""
+def load_state(
+    run: str | os.PathLike[str], config: TrainConfig, data: str, observed_dim: int
+) -> TrainState | None:
+    """Return the state saved in ``run``, or None; refuse one of other settings or data, or a damaged one."""
     file = Path(run) / CHECKPOINT
     if not file.exists():
         return None
     checkpoint = load_checkpoint(file)
-    training, arrays = checkpoint.training, checkpoint.arrays
-    if "config" not in training or "theta" not in arrays:
+    training = checkpoint.training
+    if not isinstance(training.get("config"), dict) or "theta" not in checkpoint.arrays:
         raise ValueError(f"{file}: holds a model but no training run to continue; choose another folder")
     asked = config.model_dump(mode="json")
     for name, value in asked.items():
@@ -140,13 +143,14 @@ def load_state(run: str | os.PathLike[str], config: TrainConfig, data: str) -> T
             raise ValueError(
                 f"{file}: was started with {name} = {before!r}, asked for {value!r}; choose another folder"
             )
-    if training["data"] != data:
+    if training.get("data") != data:
         raise ValueError(f"{file}: was started on other data; choose another folder")
+    done, arrays = checked_arrays(file, checkpoint, TrainState.start(config, observed_dim))
     evaluations = tuple(Evaluation(int(row[0]), *map(float, row[1:])) for row in arrays["evaluations"])
-    return TrainState(
+    state = TrainState(
         config,
-        checkpoint.drift.observed_dim,
-        int(training["done"]),
+        observed_dim,
+        done,
         arrays["theta"],
         arrays["first_moment"],
         arrays["second_moment"],
@@ -156,6 +160,8 @@ def load_state(run: str | os.PathLike[str], config: TrainConfig, data: str) -> T
         evaluations,
         arrays["best_theta"],
     )
+    check_same_model(file, checkpoint, state)
+    return state
 
 
 def _with_room(past: Floats, updates: int) -> Floats:

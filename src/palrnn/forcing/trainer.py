@@ -123,7 +123,7 @@ class _Keeper:
     ) -> None:
         self._run = None if run is None else Path(run)
         self._standardizer, self._dt = standardizer, dt
-        self._data = ""
+        self._data, self._seen = "", trials[0].shape[1]
         if self._run is not None:
             self._run.mkdir(parents=True, exist_ok=True)
             self._data = data_fingerprint(trials)
@@ -133,7 +133,7 @@ class _Keeper:
         return None if self._run is None else self._run / CHECKPOINT
 
     def load(self, config: TrainConfig) -> TrainState | None:
-        return None if self._run is None else load_state(self._run, config, self._data)
+        return None if self._run is None else load_state(self._run, config, self._data, self._seen)
 
     def save(self, state: TrainState) -> None:
         if self._run is not None:

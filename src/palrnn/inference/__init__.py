@@ -1,13 +1,16 @@
 """Which gates were open: Kalman, resampling, the Rao-Blackwellised particle filter, smoothing, evidence."""
 
+from palrnn.inference.config import FilterConfig
 from palrnn.inference.evidence import Evidence, windowed_evidence
-from palrnn.inference.particle_filter import FilterDiedError, Filtered, rbpf
+from palrnn.inference.particle_filter import rbpf
 from palrnn.inference.path import PathPosterior, path_posterior
-from palrnn.inference.resampling import resample
+from palrnn.inference.record import FilterDiedError, Filtered
+from palrnn.inference.resampling import resample, scheme
 from palrnn.inference.smoothing import Smoothed, smooth
 
 __all__ = [
     "Evidence",
+    "FilterConfig",
     "FilterDiedError",
     "Filtered",
     "PathPosterior",
@@ -15,6 +18,7 @@ __all__ = [
     "path_posterior",
     "rbpf",
     "resample",
+    "scheme",
     "smooth",
     "windowed_evidence",
 ]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
 from palrnn.inference.hidden_basis import hidden_basis
+from palrnn.inference.kernels.tiles import COLUMNS, LANES, STRIDE
 from palrnn.inference.system import aligned
-from palrnn.inference.tile_kernels import COLUMNS, LANES, STRIDE
 from palrnn.model import PALRNN
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +15,9 @@ from palrnn.engine.checks import Floats, as_int, as_trials
 from palrnn.engine.processors import available_processors
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
-from palrnn.inference.particle_filter import FilterDiedError, Settings, checked_model, run_filter, stream
+from palrnn.inference.config import FilterConfig, FilterSettings, filter_config
+from palrnn.inference.particle_filter import checked_model, run_filter, stream
+from palrnn.inference.record import FilterDiedError
 from palrnn.model import PALRNN
 
 _FILTER, _PICK = 0, 1
@@ -53,43 +56,40 @@ def windowed_evidence(
     model: PALRNN,
     sequences: ArrayLike | Sequence[ArrayLike],
     length: int,
+    config: FilterConfig | None = None,
     *,
     windows: int | None = None,
-    particles: int = 256,
-    seed: int = 0,
-    target: str = "paper",
-    resampling: str = "multinomial",
-    ess_threshold: float = 0.5,
     threads: int | None = None,
     progress: Progress | None = None,
+    **settings: Unpack[FilterSettings],
 ) -> Evidence:
     """Return log p(x_{t+1:t+L} | x_t) / (L N) of the non-overlapping windows of ``sequences`` (eq. evidence).
 
     ``sequences`` is one series ``(T, N)``, several ``(K, T, N)``, or a list of series. ``windows`` picks that
     many windows at random, without repetition; by default all. A window keeps its random stream whichever
     others are picked. Windows run in parallel ``threads`` (by default one per processor); the result does not
-    depend on them.
+    depend on them. ``config`` and the rest of the keywords are as in `rbpf`.
     """
-    settings = Settings.checked(particles, target, resampling, ess_threshold)
+    chosen = filter_config(config, settings)
     stretches = _windows(model, sequences, as_int(length, "length", least=1))
-    chosen = np.arange(len(stretches))
+    picked = np.arange(len(stretches))
     if windows is not None:
         count = as_int(windows, "windows", least=1, most=len(stretches))
-        chosen = np.sort(generator(seed, _PICK).permutation(len(stretches))[:count])
+        picked = np.sort(generator(chosen.seed, _PICK).permutation(len(stretches))[:count])
     workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
 
     def score(k: int) -> float:
         try:
-            return run_filter(model, stretches[k], settings, stream(seed, _FILTER, int(k))).log_evidence
+            return run_filter(model, stretches[k], chosen, stream(chosen.seed, _FILTER, int(k))).log_evidence
         except FilterDiedError as error:
             raise FilterDiedError(f"window {k}: {error}") from None
 
-    per_window = np.empty(len(chosen))
+    per_window = np.empty(len(picked))
     with listening(progress, "windows") as report, ThreadPoolExecutor(workers) as pool:
-        for done, value in enumerate(pool.map(score, chosen)):
+        for done, value in enumerate(pool.map(score, picked)):
             per_window[done] = value / (length * model.drift.observed_dim)
-            report(done + 1, len(chosen), {"evidence": float(per_window[: done + 1].mean())})
-    return Evidence(per_window, length, settings.particles)
+            report(done + 1, len(picked), {"evidence": float(per_window[: done + 1].mean())})
+    return Evidence(per_window, length, chosen.particles)
 
 
 def _windows(model: PALRNN, sequences: ArrayLike | Sequence[ArrayLike], length: int) -> list[Floats]:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import singledispatch
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_floats
 from palrnn.engine.kernel import pin_blas
-from palrnn.inference import filter_kernels, smoothing_kernels
+from palrnn.inference import reference_smoothing
+from palrnn.inference.codes import words_of
+from palrnn.inference.kernels import filter_loop, smoothing
 from palrnn.inference.particle_filter import checked_series
 from palrnn.inference.system import padded, padded_system
-from palrnn.model import PALRNN
+from palrnn.model import ALRNN, PALRNN
 
 
 class Path(NamedTuple):
-    """What a walk along one gate path keeps for each time (see `smoothing_kernels`); D is M padded.
+    """What a walk along one gate path keeps for each time (see `kernels.smoothing`); D is M padded.
 
     ``filtered_mean (T, D)``, ``filtered_cov (T, D, D)``: the belief over z_t given x_{1:t} and earlier gates.
     ``mean (T, D)``: the same given the gate of t too, where the target conditions on it.
@@ -77,43 +80,41 @@ def path_posterior(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PathPosteri
     wanted = (len(series) - 1, model.drift.gated)
     if gates.shape != wanted:
         raise ValueError(f"codes must have shape {wanted}, got {gates.shape}")
-    path = empty_path(model, series)
-    lineage = np.zeros(len(gates), dtype=np.int32)
-    loglik = smoothing_kernels.walk(
+    return _path_posterior(model.drift, model, series, gates > 0)
+
+
+@singledispatch
+def _path_posterior(drift: Any, model: PALRNN, x: Floats, codes: NDArray[np.bool_]) -> PathPosterior:
+    """Solve with what there is for this kind of ``drift``: `reference_smoothing`, or what is registered."""
+    path = reference_smoothing.walk(model, x, codes[None])
+    mean, cov, lagged = reference_smoothing.smoothed_moments(path)
+    found = (path.filtered_mean, path.filtered_cov, mean, cov, lagged)
+    return PathPosterior(float(path.log_likelihood[0]), *(array[:, 0] for array in found))
+
+
+@_path_posterior.register
+def _(drift: ALRNN, model: PALRNN, x: Floats, codes: NDArray[np.bool_]) -> PathPosterior:
+    if not model.is_standard:
+        return _path_posterior.dispatch(object)(drift, model, x, codes)
+    path = empty_path(model, x)
+    lineage = np.zeros(len(codes), dtype=np.int32)
+    loglik = smoothing.walk(
         padded_system(model),
-        filter_kernels.PAPER,
+        filter_loop.PAPER,
         np.uint64(0),
-        series,
+        x,
         lineage,
-        packed_codes(gates > 0),
+        words_of(codes),
         0,
         path,
     )
     return _posterior(path, loglik, model.drift.latent_dim)
 
 
-def packed_codes(codes: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Return ``codes (..., P)`` as unsigned words of 64 bits, ``(..., ceil(P / 64))``, at least one."""
-    word = filter_kernels.WORD
-    gated = codes.shape[-1]
-    words = np.zeros((*codes.shape[:-1], max(1, -(-gated // word))), dtype=np.uint64)
-    for j in range(gated):
-        words[..., j // word] |= codes[..., j].astype(np.bool_).astype(np.uint64) << np.uint64(j % word)
-    return words
-
-
-def unpacked_codes(words: NDArray[np.uint64], gated: int) -> NDArray[np.bool_]:
-    """Return the bits of ``words (..., w)`` as booleans ``(..., P)``."""
-    word = filter_kernels.WORD
-    bits = [(words[..., j // word] >> np.uint64(j % word)) & np.uint64(1) for j in range(gated)]
-    empty = np.zeros((*words.shape[:-1], 0), dtype=np.bool_)
-    return np.stack(bits, axis=-1).astype(np.bool_) if bits else empty
-
-
 def _posterior(path: Path, loglik: float, latent: int) -> PathPosterior:
     mean, cov = np.zeros_like(path.mean), np.zeros_like(path.filtered_cov)
     lagged = np.zeros_like(cov[1:])
-    smoothing_kernels.smoothed_moments(path, mean, cov, lagged)
+    smoothing.smoothed_moments(path, mean, cov, lagged)
     return PathPosterior(
         float(loglik),
         path.filtered_mean[:, :latent].copy(),

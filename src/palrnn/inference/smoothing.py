@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +12,18 @@ from numpy.typing import NDArray
 from palrnn.engine.checks import Floats, as_int
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
-from palrnn.inference import smoothing_kernels as kernels
-from palrnn.inference.particle_filter import TARGETS, FilterDiedError, Filtered
-from palrnn.inference.path import empty_path, unpacked_codes
+from palrnn.inference import reference_smoothing
+from palrnn.inference.codes import codes_of, words_of
+from palrnn.inference.fast_filter import TARGETS
+from palrnn.inference.kernels import smoothing as kernels
+from palrnn.inference.path import empty_path
+from palrnn.inference.record import FilterDiedError, Filtered
 from palrnn.inference.system import padded_system
+from palrnn.model import ALRNN
 
 _PATHS, _STATES = 0, 1
+# numbers in the covariances that plain walks hold at once: a few of 64 MB
+_WALKED = 8_000_000
 # products of four states, as in the squares of scores, overflow beyond
 _BEYOND = 1e60
 
@@ -58,11 +66,48 @@ def smooth(filtered: Filtered, *, paths: int = 8, states_per_path: int = 1, seed
     if not isinstance(filtered, Filtered):
         raise ValueError(f"filtered must be what rbpf returns, got {type(filtered).__name__}")
     pin_blas()
-    model, x = filtered.model, filtered.x
     lineages = drawn_lineages(filtered, paths, seed)
-    steps = lineages.shape[1]
-    packed = filtered.packed[np.arange(steps), lineages]
-    states = np.empty((paths, draws, steps + 1, model.drift.latent_dim))
+    words = filtered.code_words[np.arange(lineages.shape[1]), lineages]
+    codes = codes_of(words, filtered.model.drift.gated)
+    times, latent = filtered.mean.shape
+    noise = np.empty((paths, draws, times, latent))
+    for s in range(paths):
+        generator(seed, _STATES, s).standard_normal(out=noise[s])
+    states = states_given_paths(filtered.model.drift, filtered, lineages, codes, noise)
+    if not (np.abs(states) < _BEYOND).all():
+        raise FilterDiedError(
+            "the states given a gate path are beyond all bounds, and their covariances no longer positive"
+            " definite: the model explodes on this segment"
+        )
+    distinct = np.array([len(np.unique(column)) for column in lineages.T], dtype=np.int64)
+    return Smoothed(codes, states, distinct, lineages)
+
+
+@singledispatch
+def states_given_paths(
+    drift: Any, filtered: Filtered, lineages: NDArray[np.int32], codes: NDArray[np.bool_], noise: Floats
+) -> Floats:
+    """Return states drawn given each path, made of standard normal ``noise (S, K, T, M)``, which is used up.
+
+    ``lineages (S, T-1)`` are the slots of the filter that each path runs through, ``codes (S, T-1, P)`` its
+    gates. `reference_smoothing`, unless something is registered for this kind of ``drift``.
+    """
+    size = max(1, _WALKED // (noise.shape[2] * noise.shape[3] ** 2))
+    for first in range(0, len(noise), size):
+        some = slice(first, first + size)
+        walk = reference_smoothing.walk_of(filtered, lineages[some], codes[some])
+        noise[some] = reference_smoothing.sampled_states(walk, noise[some])
+    return noise
+
+
+@states_given_paths.register
+def _(
+    drift: ALRNN, filtered: Filtered, lineages: NDArray[np.int32], codes: NDArray[np.bool_], noise: Floats
+) -> Floats:
+    model, x = filtered.model, filtered.x
+    if not model.is_standard:
+        return states_given_paths.dispatch(object)(drift, filtered, lineages, codes, noise)
+    steps, words = lineages.shape[1], words_of(codes)
     system, room = padded_system(model), empty_path(model, x)
     before = np.full(steps, -1, dtype=np.int32)
     for s in np.lexsort(lineages.T[::-1]):
@@ -74,20 +119,13 @@ def smooth(filtered: Filtered, *, paths: int = 8, states_per_path: int = 1, seed
                 np.uint64(filtered.key),
                 x,
                 lineages[s],
-                packed[s],
+                words[s],
                 shared,
                 room,
             )
-        generator(seed, _STATES, int(s)).standard_normal(out=states[s])
-        kernels.sample_states(room, states[s])
+        kernels.sample_states(room, noise[s])
         before = lineages[s]
-    if not (np.abs(states) < _BEYOND).all():
-        raise FilterDiedError(
-            "the states given a gate path are beyond all bounds, and their covariances no longer positive"
-            " definite: the model explodes on this segment"
-        )
-    distinct = np.array([len(np.unique(column)) for column in lineages.T], dtype=np.int64)
-    return Smoothed(unpacked_codes(packed, model.drift.gated), states, distinct, lineages)
+    return noise
 
 
 def drawn_lineages(filtered: Filtered, paths: int, seed: int) -> NDArray[np.int32]:

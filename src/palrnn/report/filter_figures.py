@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from palrnn.engine.checks import Floats
+from palrnn.engine.style import BLACK, BLUE, ORANGE, SEQUENTIAL, SKY, VERMILION, styled
 from palrnn.inference import Filtered
-from palrnn.report.style import BLACK, BLUE, ORANGE, SEQUENTIAL, SKY, VERMILION, styled
 
 
 def diagnostics_figure(filtered: Filtered, *, start: int = 0) -> Figure:
@@ -35,9 +35,9 @@ def ess_panel(axes: Axes, filtered: Filtered, steps: Floats) -> None:
     share = filtered.ess / filtered.particles
     events = filtered.resampled
     axes.plot(steps, share, color=BLUE)
-    label = f"resampled ({filtered.resampling}), {int(events.sum())} times"
+    label = f"resampled ({filtered.config.resampling}), {int(events.sum())} times"
     axes.plot(steps[events], share[events], "v", color=VERMILION, markersize=4, label=label)
-    axes.axhline(filtered.ess_threshold, color=BLACK, linewidth=0.8, linestyle=":")
+    axes.axhline(filtered.config.ess_threshold, color=BLACK, linewidth=0.8, linestyle=":")
     axes.set(title="Effective sample size", ylabel=f"ESS / {filtered.particles}", ylim=(0.0, 1.05))
     axes.legend(loc="lower right")
 

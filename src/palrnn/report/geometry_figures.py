@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from palrnn.engine.checks import Floats
+from palrnn.engine.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, styled
 from palrnn.geometry import GeometryComparison, InvariantErrorBars, Mismatch, ObservedInformation
-from palrnn.report.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, styled
 
 _ITF, _OBSERVED = VERMILION, BLUE
 

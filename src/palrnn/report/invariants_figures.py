@@ -15,6 +15,7 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
 from palrnn.engine.checks import Floats, as_int, as_series
+from palrnn.engine.style import BLACK, BLUE, SEQUENTIAL, VERMILION, save_figure, styled
 from palrnn.invariants import (
     Floor,
     LyapunovSpectrum,
@@ -24,7 +25,6 @@ from palrnn.invariants import (
     power_spectrum,
     spectrum_distances,
 )
-from palrnn.report.style import BLACK, BLUE, SEQUENTIAL, VERMILION, save_figure, styled
 
 _MOST_POINTS = 6000
 # consecutive states of a map are not neighbours: a line between them would show nothing

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from palrnn.engine.checks import Floats
+from palrnn.engine.style import BLUE, GREEN, VERMILION, styled
 from palrnn.forcing import History
-from palrnn.report.style import BLUE, GREEN, VERMILION, styled
 
 _POINTS = 2000
 

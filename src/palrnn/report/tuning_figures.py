@@ -10,7 +10,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from palrnn.engine.checks import Floats
-from palrnn.report.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, styled
+from palrnn.engine.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, styled
 from palrnn.tuning import Comparison, TuningHistory
 
 _BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}

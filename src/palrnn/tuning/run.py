@@ -12,7 +12,9 @@ import numpy as np
 
 from palrnn.data import Standardizer
 from palrnn.model import PALRNN, load_checkpoint, save_checkpoint
+from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.history import TuningHistory
+from palrnn.tuning.resumed import checked_average, checked_iteration, checked_model, checked_rows
 from palrnn.tuning.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -41,9 +43,10 @@ class RunFolder:
     """The folder of one run; ``task`` says what is being done, so that no other run continues it."""
 
     path: Path
+    start: PALRNN
+    config: SAEMConfig
     task: dict[str, Any]
     standardizer: Standardizer | None
-    dt: float
 
     @classmethod
     def opened(
@@ -52,9 +55,9 @@ class RunFolder:
         """Make the folder if need be."""
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
-        config = problem.config.model_dump(mode="json")
-        task = {"config": config, "seed": problem.seed, "data": _digest(model, problem)}
-        return cls(folder, task, standardizer, problem.config.dt)
+        settings = problem.config.model_dump(mode="json")
+        task = {"config": settings, "seed": problem.seed, "data": _digest(model, problem)}
+        return cls(folder, model, problem.config, task, standardizer)
 
     @property
     def begun(self) -> bool:
@@ -71,34 +74,19 @@ class RunFolder:
             self.path / CHECKPOINT,
             state.model,
             standardizer=self.standardizer,
-            dt=self.dt,
+            dt=self.config.dt,
             training=training,
             arrays=arrays,
         )
 
     def load(self) -> State:
-        """Read the state, if it belongs to the same task."""
-        saved = load_checkpoint(self.path / CHECKPOINT)
-        task = dict(saved.training.get("saem", {}))
-        iteration = task.pop("iteration", 0)
-        for name, words in (
-            ("config", "other settings"),
-            ("seed", "another seed"),
-            ("data", "another model or data"),
-        ):
-            if task.get(name) != self.task[name]:
-                raise ValueError(f"{self.path} holds a run with {words}; choose another folder")
-        if not isinstance(saved.model, PALRNN):
-            raise ValueError(f"{self.path / CHECKPOINT} does not hold a PAL-RNN")
-        history = TuningHistory.of([]).columns | _part(saved.arrays, "history.")
-        average = _part(saved.arrays, "average.")
-        return State(
-            saved.model, iteration, TuningHistory(history).rows, Statistics(**average) if average else None
-        )
-
-
-def _part(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        """Read the state, if it belongs to the same task and is whole."""
+        file = self.path / CHECKPOINT
+        saved = load_checkpoint(file)
+        iteration = checked_iteration(file, saved, self.task, self.config)
+        model = checked_model(file, saved, self.start, self.config)
+        average = checked_average(file, saved, model, self.config, iteration)
+        return State(model, iteration, checked_rows(file, saved, iteration), average)
 
 
 def _digest(model: PALRNN, problem: Problem) -> str:

@@ -1,0 +1,90 @@
+"""What reaches a terminal: text without control characters, in signs it can show, and tables.
+
+Names of files and columns come from outside; an escape sequence in one could move the cursor or retitle the
+window. A stream that only takes ASCII gets the nearest signs, because a result must not be lost to a "±".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import IO, Protocol
+
+_SIGNS = {
+    "±": "+-", "−": "-", "–": "-", "×": "x", "∞": "inf", "…": "...", "↳": "->", "\N{NO-BREAK SPACE}": " ",
+    "λ": "lambda", "τ": "tau", "γ": "gamma", "β": "beta", "σ": "sigma", "α": "alpha", "“": '"', "”": '"',
+}  # fmt: skip
+_LOW, _HIGH = "₀₁₂₃₄₅₆₇₈₉", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"
+_NEAREST = str.maketrans(_SIGNS | dict(zip(_LOW, "0123456789", strict=True)))
+_RAISED = str.maketrans(_HIGH, "0123456789-")
+_POWER = re.compile(f"×10([{_HIGH}]+)")
+
+
+class Tabular(Protocol):
+    """A table of short words: what `palrnn.report.blocks.Table` is."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def clean(text: str) -> str:
+    """Return ``text`` with control and formatting characters, but for line ends and tabs, spelled out."""
+    return "".join(sign if sign in "\n\t" or not _controls(sign) else ascii(sign)[1:-1] for sign in text)
+
+
+def _controls(sign: str) -> bool:
+    # Cc: escape sequences start with one; Cf: marks that reverse or hide text
+    return unicodedata.category(sign) in ("Cc", "Cf")
+
+
+def legible(text: str, encoding: str | None) -> str:
+    """Return ``text`` cleaned, in signs that ``encoding`` has: "±" may become "+-", the rest escapes."""
+    text, encoding = clean(text), encoding or "ascii"
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        text = _POWER.sub(lambda power: "e" + power[1].translate(_RAISED), text).translate(_NEAREST)
+        text = text.encode("ascii", "backslashreplace").decode()
+    return text
+
+
+def print_text(text: str, stream: IO[str] | None) -> None:
+    """Print lines for people to ``stream``; a stream that has been closed hears nothing."""
+    if stream is not None and not stream.closed:
+        print(legible(text, stream.encoding), file=stream, flush=True)
+
+
+def print_table(table: Tabular, stream: IO[str] | None) -> None:
+    """Print a table: drawn by Rich on a terminal, as plain aligned columns everywhere else."""
+    if stream is None or stream.closed:
+        return
+    if not stream.isatty():
+        print_text(aligned(table), stream)
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=stream)
+    if console.is_dumb_terminal or console.encoding != "utf-8":
+        print_text(aligned(table), stream)
+        return
+    drawn = Table(caption=Text(clean(table.caption)), caption_justify="left", header_style="bold")
+    for i, name in enumerate(table.header):
+        drawn.add_column(Text(clean(name)), style="bold" if i == 0 else None, overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*(Text(clean(cell)) for cell in row))
+    console.print(drawn)
+
+
+def aligned(table: Tabular) -> str:
+    """Return a table as text: columns side by side, a rule below the header, the caption last."""
+    rows: Sequence[tuple[str, ...]] = [tuple(map(clean, row)) for row in (table.header, *table.rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    head = [lines[0], "-" * max(map(len, lines))] if any(table.header) else []
+    return "\n".join([*head, *lines[1:], *([clean(table.caption)] if table.caption else [])])

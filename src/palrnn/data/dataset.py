@@ -1,0 +1,347 @@
+"""`Dataset`: what any series becomes before anything is learned from it.
+
+One preparation for Python and the command line: the source becomes trials of observed columns, the last part
+(or the last of several trials) is held out, each part is embedded in its own past, and all of it is
+standardised by the mean and deviation of the part to train on. Whatever is chosen from the data (the delay,
+the forcing interval) is chosen from that part, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from palrnn.data.embedding import delay_embed
+from palrnn.data.settings import IN_MEMORY, SIMULATED_ONLY, DataSettings
+from palrnn.data.source import Source, effective, is_system, recorded, series_name, simulated
+from palrnn.data.split import train_test_split
+from palrnn.data.standardize import Standardizer
+from palrnn.data.systems import System
+from palrnn.data.table import SeriesError
+from palrnn.data.timescale import suggest_tau
+from palrnn.engine.checks import Floats, as_instance, as_int, as_trials
+from palrnn.engine.text import printable
+
+UNNAMED = "reconstruction"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """A prepared series; make one with `Dataset.prepare`.
+
+    - ``trials``: the raw trials, past values included where ``lags > 1``, each ``(T_k, lags * N)``.
+    - ``training``: trials to train on, and ``heldout`` the series to judge by, standardised; gaps are NaN.
+    - ``reference``: the held-out part in raw units. ``truth``: the longest trial to train on in raw units,
+      without observation noise where it was simulated with some.
+    - ``columns``: the names of the N observed coordinates; ``left_out``: columns that are not used, and why.
+    - ``dt``: time per step, None if not known; ``dt_from`` says where it comes from.
+    - ``system``: the true system where it is known, ``lyapunov`` its largest exponent where that is known.
+    - ``settings``: plain values from which `from_settings` prepares the same again.
+    - ``inputs``: None; external inputs are not supported yet.
+    """
+
+    name: str
+    source: str
+    trials: tuple[Floats, ...]
+    training: list[Floats]
+    heldout: Floats
+    heldout_trials: list[Floats]
+    reference: Floats
+    truth: Floats
+    standardizer: Standardizer
+    columns: tuple[str, ...]
+    left_out: dict[str, str]
+    dt: float | None
+    dt_from: str
+    lags: int
+    delay: int
+    system: System | None
+    process_std: float
+    lyapunov: float | None
+    first_gap: str | None
+    settings: dict[str, Any]
+    inputs: None = field(default=None)
+
+    @classmethod
+    def prepare(
+        cls,
+        x: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        time: str | None = None,
+        trial: str = "trial",
+        inputs: None = None,
+        dt: float | None = None,
+        lags: int = 1,
+        delay: int | None = None,
+        test_fraction: float = 0.2,
+        name: str | None = None,
+        system: str | None = None,
+        lyapunov: float | None = None,
+        steps: int | None = None,
+        process_std: float | None = None,
+        observation_std: float | None = None,
+        data_seed: int | None = None,
+        parameters: Mapping[str, float] | None = None,
+        standardizer: Standardizer | None = None,
+    ) -> Dataset:
+        """Prepare ``x``: a series ``(T, N)``, a list of trials, a data frame, a file, or a system by name.
+
+        - ``columns``: of a table, the columns to use, by name (None: all but time, trial and counting
+          columns); of an array, names for its columns.
+        - ``time``: the column that tells the time, by name (None: the first one, if it looks like a time).
+          Where it or the index of a data frame is even, it gives ``dt``.
+        - ``trial``: the column that tells trials apart.
+        - ``dt``: time per step. Without it rates such as Lyapunov exponents are per step.
+        - ``lags``, ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`).
+          ``delay=None`` takes the time over which the part to train on remembers itself (`suggest_tau`).
+        - ``test_fraction``: the last part of a series, held out. Of several trials the last one is held out.
+        - ``system``: the system that ``x`` was simulated from, so that floors and true exponents can be
+          computed; ``lyapunov``: the largest true exponent where it is known otherwise.
+        - ``steps``, ``process_std``, ``observation_std``, ``data_seed``, ``parameters``: of a simulated
+          system (defaults 100,000, 0, 0, 0, the usual ones). Observation noise is on the part to train on.
+        - ``standardizer``: the one of a model that exists already, instead of fitting one.
+
+        Gaps (NaN) pass through; `complete` refuses them, for training.
+        """
+        if inputs is not None:
+            raise ValueError("inputs must be None: external inputs are not supported yet")
+        if isinstance(columns, str) or not isinstance(columns, (Iterable, type(None))):
+            raise ValueError(f"columns must be a sequence of names, got {columns!r}")
+        settings = DataSettings(
+            series=series_name(x),
+            name=name,
+            dt=dt,
+            test_fraction=test_fraction,
+            columns=None if columns is None else tuple(map(str, columns)),
+            time=time,
+            trial=trial,
+            lags=lags,
+            delay=delay,
+            steps=steps,
+            process_std=process_std,
+            observation_std=observation_std,
+            data_seed=data_seed,
+            parameters=None if parameters is None else dict(parameters),
+            system=system,
+            lyapunov=lyapunov,
+        )
+        return cls._prepared(x, settings, standardizer)
+
+    @classmethod
+    def from_settings(
+        cls, settings: Mapping[str, Any], x: Any = None, *, standardizer: Standardizer | None = None
+    ) -> Dataset:
+        """Prepare again what has these ``settings``; data that were in memory must be given as ``x``."""
+        known = DataSettings(**settings)
+        if x is None:
+            if known.series == IN_MEMORY:
+                raise ValueError("x must be given: the settings are of data that were in memory")
+            x = known.series
+        return cls._prepared(x, known, standardizer)
+
+    @classmethod
+    def from_parts(
+        cls,
+        training: ArrayLike | Sequence[ArrayLike],
+        heldout: ArrayLike | Sequence[ArrayLike],
+        *,
+        reference: ArrayLike | None = None,
+        standardizer: Standardizer | None = None,
+        dt: float | None = None,
+        name: str = UNNAMED,
+        system: System | None = None,
+    ) -> Dataset:
+        """Return a dataset of raw trials that are split already; ``reference`` is None for the held-out part.
+
+        It has no settings that could prepare it again, beyond ``series = "in memory"``.
+        """
+        seen = as_trials(training, "training", allow_nan=True)
+        held = as_trials(heldout, "heldout", dim=seen[0].shape[1], allow_nan=True)
+        columns = tuple(f"x{i + 1}" for i in range(seen[0].shape[1]))
+        settings = DataSettings(series=IN_MEMORY, name=name, dt=dt, columns=columns)
+        source = Source([*seen, *held], columns, {}, dt, "given" if dt else "", _gap(seen), system)
+        truth = held[-1] if reference is None else as_trials(reference, "reference", dim=len(columns))[0]
+        return cls._of_parts(source, settings, 1, seen, seen, held, truth, standardizer)
+
+    @classmethod
+    def _prepared(cls, x: Any, settings: DataSettings, standardizer: Standardizer | None) -> Dataset:
+        """Return the dataset with these settings; what they leave open is chosen and written into them."""
+        _refuse_foreign(x, settings)
+        if is_system(x):
+            settings = effective(settings)
+            source = simulated(settings)
+        else:
+            source = recorded(x, settings)
+            settings = settings.changed(columns=source.columns, dt=source.dt)
+        seen, held, clean = _split(source, settings.test_fraction)
+        lags, delay = settings.lags, settings.delay or 1
+        if lags > 1:
+            delay = settings.delay or suggest_tau(seen)
+            settings = settings.changed(delay=delay)
+            seen, clean = ([_embedded(part, lags, delay) for part in parts] for parts in (seen, clean))
+            held = _embedded(held, lags, delay)
+        return cls._of_parts(source, settings, delay, seen, clean, [held], held, standardizer)
+
+    @classmethod
+    def _of_parts(
+        cls,
+        source: Source,
+        settings: DataSettings,
+        delay: int,
+        seen: list[Floats],
+        clean: list[Floats],
+        held: list[Floats],
+        reference: Floats,
+        standardizer: Standardizer | None,
+    ) -> Dataset:
+        scale = standardizer
+        if scale is None:
+            scale = Standardizer.fit(np.concatenate(seen))
+        elif as_instance(scale, "standardizer", Standardizer).dim != seen[0].shape[1]:
+            raise ValueError(f"standardizer must have {seen[0].shape[1]} columns, as x has, got {scale.dim}")
+        flow, process_std = source.system, settings.process_std or 0.0
+        known = settings.lyapunov
+        if known is None and flow is not None and process_std == 0:
+            known = flow.lyapunov
+        heldout = [scale.transform(part) for part in held]
+        whole = source.trials
+        if settings.lags > 1:
+            whole = [_embedded(part, settings.lags, delay) for part in whole]
+        return cls(
+            name=settings.name or _name(settings.series),
+            source=printable(settings.series) + (", simulated" if source.clean is not None else ""),
+            trials=tuple(whole),
+            training=[scale.transform(part) for part in seen],
+            heldout=heldout[-1],
+            heldout_trials=heldout,
+            reference=reference,
+            truth=max(clean, key=len),
+            standardizer=scale,
+            columns=source.columns,
+            left_out=source.left_out,
+            dt=source.dt,
+            dt_from=source.dt_from,
+            lags=settings.lags,
+            delay=delay,
+            system=flow,
+            process_std=process_std,
+            lyapunov=known,
+            first_gap=source.first_gap,
+            settings=settings.model_dump(mode="json", exclude_none=True),
+        )
+
+    @property
+    def observed_columns(self) -> tuple[str, ...]:
+        """Names for all coordinates that a model observes, past values among them."""
+        past = range(1, self.lags)
+        return self.columns + tuple(
+            f"{name}, {k * self.delay} steps ago" for k in past for name in self.columns
+        )
+
+    @property
+    def true_system(self) -> System | None:
+        """The system to compare with coordinate by coordinate; None if unknown, or for past values beside."""
+        return self.system if self.lags == 1 else None
+
+    @property
+    def training_steps(self) -> int:
+        """The number of steps to train on, over all trials."""
+        return sum(map(len, self.training))
+
+    @property
+    def gaps(self) -> int:
+        """The number of missing values, over all trials."""
+        return int(sum(np.isnan(trial).sum() for trial in self.trials))
+
+    @cached_property
+    def suggested_tau(self) -> int:
+        """The forcing interval that the part to train on suggests (`suggest_tau`)."""
+        return suggest_tau(self.training)
+
+    def sequence_length(self, most: int = 200) -> int:
+        """Return the length of training sequences: ``most``, or the shortest trial to train on."""
+        return max(2, min(as_int(most, "most", least=2), *map(len, self.training)))
+
+    def complete(self) -> Dataset:
+        """Return this dataset if it has no gaps; refuse it, with the place of the first one, if it has."""
+        if self.first_gap is not None:
+            raise SeriesError(f"{self.source}: {self.first_gap}: the value is missing (NaN)")
+        return self
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short digest of the prepared data: equal for equal data, whatever they were made from."""
+        digest = hashlib.sha256(f"{self.dt} {self.lags} {self.delay}".encode())
+        scale = self.standardizer
+        for array in (*self.training, *self.heldout_trials, self.reference, scale.mean, scale.std):
+            digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        rows = sum(map(len, self.trials))
+        names = ", ".join(self.columns[:12]) + (", ..." if len(self.columns) > 12 else "")
+        count = f"{len(self.trials)} trials" if len(self.trials) > 1 else "1 trial"
+        facts = {
+            "source": self.source,
+            "columns": f"{len(self.columns)} used: {names}",
+            "left out": "; ".join(f"{name} ({reason})" for name, reason in self.left_out.items()),
+            "rows": f"{rows} in {count}: {self.training_steps} to train on, {len(self.heldout)} held out",
+            "gaps": f"{self.gaps} values are missing, the first in {self.first_gap}" if self.gaps else "none",
+            "dt": "not known: rates are per step" if self.dt is None else f"{self.dt:g} ({self.dt_from})",
+            "lags": f"{self.lags}, {self.delay} steps apart" if self.lags > 1 else "",
+        }
+        lines = [f"Dataset {self.name!r}"] + [f"  {key:<9}{text}" for key, text in facts.items() if text]
+        return "\n".join(lines)
+
+
+def _refuse_foreign(x: Any, settings: DataSettings) -> None:
+    """Refuse settings that mean nothing for this kind of source."""
+    if is_system(x):
+        used = [name for name in ("columns", "time", "system") if getattr(settings, name) is not None]
+        used += ["trial"] if settings.trial != "trial" else []
+        if used:
+            raise ValueError(f"{used[0]} is for recorded series, {settings.series} is a simulated system")
+    elif used := [name for name in SIMULATED_ONLY if getattr(settings, name) is not None]:
+        kind = "x is in memory" if settings.series == IN_MEMORY else f"{printable(settings.series)} is a file"
+        raise ValueError(f"{used[0]} is for simulated systems, {kind}")
+
+
+def _split(source: Source, test_fraction: float) -> tuple[list[Floats], Floats, list[Floats]]:
+    """Return the trials to train on, the one to judge by, and the former without observation noise."""
+    if len(source.trials) > 1:
+        *seen, held = source.trials
+        return seen, held, seen
+    seen_part, held = train_test_split(source.trials[0], test_fraction)
+    if source.clean is None:
+        return [seen_part], held, [seen_part]
+    return [seen_part], held, [source.clean[: len(seen_part)]]
+
+
+def _embedded(part: Floats, lags: int, delay: int) -> Floats:
+    lost = (lags - 1) * delay
+    if len(part) < lost + 2:
+        raise ValueError(
+            f"lags = {lags} with delay = {delay} must leave two steps of every part, got {len(part)} steps "
+            f"of which {lost} become the past: give fewer lags, a shorter delay or more data"
+        )
+    return delay_embed(part, lags, delay)
+
+
+def _gap(trials: list[Floats]) -> str | None:
+    for k, trial in enumerate(trials):
+        missing = np.argwhere(np.isnan(trial))
+        if len(missing):
+            return f"trial {k}, column x{missing[0][1] + 1}, row {missing[0][0] + 1}"
+    return None
+
+
+def _name(series: str) -> str:
+    return UNNAMED if series == IN_MEMORY else printable(Path(series).stem)

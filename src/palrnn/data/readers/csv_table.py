@@ -1,0 +1,174 @@
+"""Reading `.csv` files: with or without a header, separated by commas, semicolons, tabs or blanks.
+
+The parser is the standard library's, the numbers are Python's ``float`` (exact), and a bad cell is found by
+its line in the file, which is what an editor shows. A file is read line by line: in memory are its numbers,
+eight bytes for each line, and a buffer.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from array import array
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from palrnn.data.readers.csv_header import is_header, is_missing, is_number
+from palrnn.data.readers.registry import reader
+from palrnn.data.table import Choice, Labels, SeriesError, Table, Wanted, choose, is_date, refuse_size
+from palrnn.engine.checks import Floats
+from palrnn.engine.text import printable, quoted
+
+_PEEKED = 1000
+_CELLS = 100_000
+# 200,000 long numbers; a file without line breaks must not be taken for a single line
+_LONGEST_LINE = 2**22
+
+Row = tuple[int, list[str]]
+
+
+@reader(".csv")
+def read_csv(file: Path, wanted: Wanted) -> Table:
+    """Return the observed columns of ``file``, NaN where a cell is empty or says ``nan`` or ``NA``."""
+    where = str(file)
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        rows = _rows(where, stream)
+        first = next(rows, None)
+        if first is None:
+            raise SeriesError(f"{where}: is empty")
+        line, cells = first
+        width = len(cells)
+        peeked = list(islice(rows, max(1, min(_PEEKED, _CELLS // width))))
+        headed = is_header(where, line, cells, [row for _, row in peeked], wanted)
+        body: Iterator[Row] = chain([] if headed else [first], peeked, rows)
+        names = [str(i + 1) for i in range(width)]
+        if headed:
+            names = [printable(cell.strip().lstrip("#").strip()) for cell in cells]
+            if width > 1 and names[-1] == "":  # every line ends with a separator
+                body = _without_last(where, body, width)
+                names, width = names[:-1], width - 1
+        second = next(iter(peeked), None) if headed else first
+        choice = choose(where, names, wanted, dated=second is not None and is_date(second[1][0]))
+        return _table(where, body, [name or str(i + 1) for i, name in enumerate(names)], names, choice)
+
+
+def _lines(where: str, stream: IO[str]) -> Iterator[str]:
+    number = 0
+    while line := stream.readline(_LONGEST_LINE):
+        number += 1
+        if len(line) == _LONGEST_LINE:
+            raise SeriesError(f"{where}: line {number} is longer than {_LONGEST_LINE} characters")
+        yield line
+
+
+def _rows(where: str, stream: IO[str]) -> Iterator[Row]:
+    """Yield the line number and the cells of every row that is not blank."""
+    lines = _lines(where, stream)
+    blanks, start = 0, ""
+    for start in lines:
+        if start.strip():
+            break
+        blanks += 1
+    lines = chain([start], lines)
+    separator = next((mark for mark in (";", "\t", ",") if mark in start), None)
+    if separator is None:
+        for number, line in enumerate(lines, blanks + 1):
+            if cells := line.split():
+                yield number, cells
+        return
+    parser = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    for cells in parser:
+        if cells and (cells[0] or any(cell.strip() for cell in cells)):
+            yield blanks + parser.line_num, cells
+
+
+def _without_last(where: str, rows: Iterator[Row], width: int) -> Iterator[Row]:
+    for line, cells in rows:
+        if len(cells) == width and cells[-1].strip():
+            raise SeriesError(f"{where}: line {line}: column {width} has no name in the header")
+        yield line, cells[: width - 1] if len(cells) == width else cells
+
+
+def _table(where: str, rows: Iterator[Row], names: list[str], headers: list[str], choice: Choice) -> Table:
+    width, seen = len(names), len(choice.observed)
+    values, lines, numbers = array("d"), array("q"), array("q")
+    times = None if choice.time is None else array("d")
+    ranks: dict[str, int] = {}
+    first = ""
+    while chunk := list(islice(rows, max(1, _CELLS // width))):
+        for line, cells in chunk:
+            if len(cells) != width:
+                raise SeriesError(f"{where}: line {line}: has {len(cells)} cells, expected {width}")
+        lines.extend(line for line, _ in chunk)
+        refuse_size(where, (len(lines), seen))
+        if choice.trial is not None:
+            marks = (printable(cells[choice.trial].strip()) for _, cells in chunk)
+            numbers.extend(ranks.setdefault(mark, len(ranks)) for mark in marks)
+        if times is not None:
+            words = [cells[choice.time or 0] for _, cells in chunk]
+            first = words[0] if not times else first
+            told = _times(words, first)
+            if told is None:
+                times = None
+            else:
+                times.extend(told)
+        values.frombytes(_numbers(where, chunk, names, choice.observed).tobytes())
+    labels = None
+    if choice.trial is not None:
+        labels = Labels(np.frombuffer(numbers, np.int64), tuple(ranks), names[choice.trial])
+    clock = None if times is None or choice.time is None else headers[choice.time]
+    return Table(
+        where,
+        tuple(names[i] for i in choice.observed),
+        np.frombuffer(values, np.float64).reshape(-1, seen),
+        lines=np.frombuffer(lines, np.int64),
+        labels=labels,
+        clock=clock,
+        times=None if clock is None else np.frombuffer(times or array("d"), np.float64),
+        left_out=choice.left_out,
+    )
+
+
+def _numbers(where: str, chunk: list[Row], names: list[str], observed: list[int]) -> Floats:
+    try:
+        values = np.array([[float(cells[i]) for i in observed] for _, cells in chunk])
+        if "_" not in "".join(chain.from_iterable(cells for _, cells in chunk)):
+            return values
+    except ValueError:
+        pass
+    return np.array(
+        [[_number(where, cells[i], names[i], line) for i in observed] for line, cells in chunk],
+        dtype=np.float64,
+    )
+
+
+def _number(where: str, cell: str, name: str, line: int) -> float:
+    if is_missing(cell):
+        return math.nan
+    if is_number(cell):
+        return float(cell)
+    hint = " (write decimals with a point)" if re.fullmatch(r"[+-]?\d*,\d+", cell.strip()) else ""
+    shown = quoted(cell.strip(), 40)
+    raise SeriesError(f"{where}: column {name}, line {line}: {shown} is not a number{hint}")
+
+
+def _times(cells: list[str], first: str) -> array[float] | None:
+    """Return what the cells of a time column say, dates in seconds since ``first``; None if not times."""
+    try:
+        if is_date(first):
+            start = _moment(first)
+            return array("d", ((_moment(cell) - start).total_seconds() for cell in cells))
+        return array("d", map(float, cells))
+    except ValueError:
+        return None
+
+
+def _moment(cell: str) -> datetime:
+    moment = datetime.fromisoformat(cell.strip().replace(",", "."))
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,83 @@
+"""Readers of series files by suffix. A reader is one file in this folder, registered by ``@reader``.
+
+    read(file, wanted) -> Table
+
+reads the columns that `choose` picks, as float64 with NaN where a value is missing, and refuses by a
+`SeriesError` what is no numbers; it takes no more memory than `MOST_VALUES` numbers and a buffer, whatever
+the file claims, and runs no code from it. Whatever else goes wrong in it becomes a `SeriesError` here.
+``tests/contracts/test_reader.py`` is what every reader must pass.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from palrnn.data.table import SeriesError, Table, Wanted, without_counters
+from palrnn.engine.checks import as_path, first_line
+
+Read = Callable[[Path, Wanted], Table]
+R = TypeVar("R", bound=Read)
+
+
+class Reader(NamedTuple):
+    """A way to read files: the function, and whether their columns have names that can be asked for."""
+
+    read: Read
+    named: bool
+
+
+_READERS: dict[str, Reader] = {}
+
+
+def reader(suffix: str, *, named: bool = True) -> Callable[[R], R]:
+    """Register the function below for files that end in ``suffix``; ``named``: their columns have names."""
+
+    def register(read: R) -> R:
+        if suffix in _READERS:
+            raise ValueError(
+                f"reader {suffix!r} is registered already, by {_READERS[suffix].read.__module__}"
+            )
+        _READERS[suffix] = Reader(read, named)
+        return read
+
+    return register
+
+
+def known_suffixes() -> tuple[str, ...]:
+    """Return the suffixes of files that can be read, sorted."""
+    return tuple(sorted(_READERS))
+
+
+def reader_of(path: str | os.PathLike[str]) -> tuple[Path, Reader]:
+    """Return the file and its reader; refuse what is no file, or of an unknown type."""
+    file = as_path(path)
+    suffix = file.suffix.lower()
+    if suffix not in _READERS:
+        kinds = ", ".join(known_suffixes())
+        raise SeriesError(f"{file}: unknown type {suffix or '(none)'}, expected one of {kinds}")
+    try:
+        if not file.is_file():
+            linked = "is a link that leads nowhere" if file.is_symlink() else "no such file"
+            raise SeriesError(f"{file}: {'is not a file' if file.exists() else linked}")
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        raise SeriesError(f"{file}: {error.strerror}") from None
+    return file, _READERS[suffix]
+
+
+def read_table(path: str | os.PathLike[str], wanted: Wanted) -> Table:
+    """Return the observations in ``path``; a column that only counts is left out, unless it is asked for."""
+    file, (read, named) = reader_of(path)
+    if wanted.columns is not None and not named:
+        kinds = " and ".join(suffix for suffix in known_suffixes() if _READERS[suffix].named)
+        raise SeriesError(f"{file}: columns can be named for {kinds} only")
+    try:
+        table = read(file, wanted)
+    except SeriesError:
+        raise
+    except Exception as error:  # whatever a damaged file makes a parser say becomes one sentence
+        words = f"{file}: cannot be read as {file.suffix.lower()}: {first_line(error)}"
+        raise SeriesError(words) from error
+    return without_counters(table) if wanted.columns is None and named else table

@@ -1,0 +1,182 @@
+"""What a `Dataset` is made from: arrays, trials, data frames, files and simulated systems, as one thing."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from palrnn.data.frame import frame_table, is_frame
+from palrnn.data.noise import add_observation_noise
+from palrnn.data.readers import read_table, reader_of
+from palrnn.data.series import check_values
+from palrnn.data.settings import IN_MEMORY, DataSettings
+from palrnn.data.split import train_test_split
+from palrnn.data.standardize import mean_and_deviation
+from palrnn.data.systems import System, known_systems, make_system
+from palrnn.data.table import Labels, SeriesError, Table, Wanted, counters
+from palrnn.engine.checks import Floats, as_trials
+from palrnn.engine.seeds import kernel_seed
+
+# trajectories can stay near an unstable fixed point for a few thousand steps
+_SETTLE = 10_000
+_STEPS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Raw trials with what is known of them, before any embedding.
+
+    ``clean`` is the trial without observation noise where it was simulated with some; ``dt_from`` says in
+    words where ``dt`` comes from; ``first_gap`` where the first missing value is.
+    """
+
+    trials: list[Floats]
+    columns: tuple[str, ...]
+    left_out: dict[str, str]
+    dt: float | None
+    dt_from: str
+    first_gap: str | None = None
+    system: System | None = None
+    clean: Floats | None = None
+
+
+def is_system(x: Any) -> bool:
+    """Whether ``x`` names a simulated system."""
+    return isinstance(x, str) and x in known_systems()
+
+
+def effective(settings: DataSettings) -> DataSettings:
+    """Return the settings of a simulated system with its usual ones where they leave something open."""
+    usual = {
+        "dt": make_system(settings.series).customary_dt,
+        "steps": _STEPS,
+        "process_std": 0.0,
+        "observation_std": 0.0,
+        "data_seed": 0,
+    }
+    return settings.changed(**{key: value for key, value in usual.items() if getattr(settings, key) is None})
+
+
+def simulated(settings: DataSettings) -> Source:
+    """Return one trajectory of a system, with observation noise on the part to train on.
+
+    The noise is scaled by the deviation of that part; what comes after it is the truth to judge by.
+    """
+    parameters: dict[str, Any] = dict(settings.parameters or {})
+    flow = make_system(settings.series, **parameters)
+    how = effective(settings).model_dump()
+    dt, seed, noise = how["dt"], how["data_seed"], how["observation_std"]
+    clean = flow.simulate(how["steps"], dt=dt, process_std=how["process_std"], discard=_SETTLE, seed=seed)
+    seen = clean
+    if noise > 0:
+        part, rest = train_test_split(clean, settings.test_fraction)
+        noise_seed = kernel_seed(seed, "observation noise")
+        seen = np.concatenate(
+            [add_observation_noise(part, noise, scale=mean_and_deviation(part)[1], seed=noise_seed), rest]
+        )
+    columns = tuple(f"x{i + 1}" for i in range(flow.dim))
+    told = f"the usual step of {flow.name}" if dt == flow.customary_dt else "given"
+    return Source([seen], columns, {}, dt, told, system=flow, clean=clean)
+
+
+def recorded(x: Any, settings: DataSettings) -> Source:
+    """Return the trials in ``x``: an array, a list of trials, a data frame, or the path of a file."""
+    table = _table(x, settings)
+    _refuse_transposed(table)
+    check_values(table, 2, allow_nan=True)
+    columns = table.names
+    if table.from_array:
+        columns = settings.columns or tuple(f"x{i + 1}" for i in range(len(table.names)))
+        if len(columns) != len(table.names):
+            raise ValueError(f"columns must name {len(table.names)} coordinates, got {len(columns)}")
+        if found := counters(table):
+            raise SeriesError(
+                f"{table.where}: column {found[0]} only counts up, like a time or an index, "
+                "which is no observation: leave it out"
+            )
+    dt, told = settings.dt, "given"
+    if dt is None:
+        dt, told = table.dt, "the index" if table.clock in (None, "index") else f"column {table.clock}"
+    missing = np.isnan(table.values)
+    gap = table.place(*map(int, np.argwhere(missing)[0])) if missing.any() else None
+    system = None
+    if settings.system is not None:
+        system = make_system(settings.system, dim=len(columns) if settings.lags == 1 else None)
+        if settings.lags == 1 and dt is None:
+            raise ValueError(f"dt must be given where system is, got None with {settings.system!r}")
+    return Source(table.trials, columns, table.left_out, dt, told if dt else "", gap, system)
+
+
+def _table(x: Any, settings: DataSettings) -> Table:
+    wanted = Wanted(settings.columns, settings.trial, settings.time)
+    if isinstance(x, (str, os.PathLike)):
+        file, (_, named) = reader_of(x)
+        return read_table(file, wanted if named else Wanted(trial=settings.trial))
+    if is_frame(x):
+        return frame_table(x, wanted)
+    if settings.time is not None:
+        raise ValueError(
+            f"time must be None for an array, whose columns have no names, got {settings.time!r}"
+        )
+    if isinstance(x, (list, tuple)) and x and all(is_frame(trial) for trial in x):
+        return _joined([frame_table(trial, wanted, f"x[{k}]") for k, trial in enumerate(x)])
+    trials = as_trials(x, allow_nan=True)
+    numbers = np.repeat(np.arange(len(trials)), [len(trial) for trial in trials])
+    names = tuple(str(k) for k in range(len(trials)))
+    return Table(
+        "x",
+        tuple(str(i + 1) for i in range(trials[0].shape[1])),
+        trials[0] if len(trials) == 1 else np.concatenate(trials),
+        labels=None if len(trials) == 1 else Labels(numbers, names),
+        from_array=True,
+    )
+
+
+def _joined(tables: list[Table]) -> Table:
+    """Return data frames of one trial each as one table."""
+    first = tables[0]
+    for k, table in enumerate(tables):
+        if table.labels is not None:
+            raise SeriesError(f"x[{k}]: has a column of trials; a list of data frames has one trial in each")
+        if table.names != first.names:
+            raise SeriesError(f"x[{k}]: must have the columns of x[0], {', '.join(first.names)}")
+    timed = all(table.times is not None for table in tables)
+    return Table(
+        "x",
+        first.names,
+        np.concatenate([table.values for table in tables]),
+        labels=Labels(
+            np.repeat(np.arange(len(tables)), [len(table.values) for table in tables]),
+            tuple(str(k) for k in range(len(tables))),
+        ),
+        clock=first.clock if timed else None,
+        times=np.concatenate([table.times for table in tables if table.times is not None]) if timed else None,
+        left_out=first.left_out,
+    )
+
+
+def _refuse_transposed(table: Table) -> None:
+    steps, width = table.values.shape
+    if width > steps:
+        hint = f"give the transpose, ({width}, {steps})" if table.from_array else "one row per time step"
+        raise SeriesError(
+            f"{table.where}: must have time in rows, got {steps} rows of {width} columns. "
+            f"Is time in columns? Then {hint}"
+        )
+
+
+def series_name(x: Any) -> str:
+    """Return what the settings call ``x``: a system, the full path of a file, or data in memory."""
+    if is_system(x):
+        return str(x)
+    if isinstance(x, (str, os.PathLike)):
+        name = os.path.abspath(os.fspath(x))
+        try:
+            str(name).encode()
+        except UnicodeEncodeError:
+            raise SeriesError(f"{name}: the name of the file must be UTF-8, to be kept with a run") from None
+        return str(name)
+    return IN_MEMORY

@@ -1,0 +1,36 @@
+"""The Rössler system: stretching and folding with a single nonlinear term (Rössler, 1976)."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from palrnn.data import kernels
+from palrnn.data.systems.base import System, numbers, system
+from palrnn.engine.checks import Floats
+
+
+@system("rossler", dt=0.05, lyapunov=0.0714)
+def rossler_system(a: float = 0.2, b: float = 0.2, c: float = 5.7) -> System:
+    """Return the Rössler system."""
+    return System(kernels.ROSSLER, numbers(a=a, b=b, c=c), (-4.0, -4.0, 0.1))
+
+
+def rossler(
+    steps: int,
+    *,
+    dt: float = 0.05,
+    process_std: float = 0.0,
+    scale: ArrayLike | None = None,
+    discard: int = 1000,
+    seed: int = 0,
+    a: float = 0.2,
+    b: float = 0.2,
+    c: float = 5.7,
+) -> Floats:
+    """Return ``(steps, 3)`` of the Rössler system in raw coordinates (Rössler, 1976).
+
+    Its basin is narrow where the third coordinate is near 0: additive noise of ``process_std`` above about
+    0.02 throws it out within 20,000 steps, which is an error here.
+    """
+    flow = rossler_system(a, b, c)
+    return flow.simulate(steps, dt=dt, process_std=process_std, scale=scale, discard=discard, seed=seed)

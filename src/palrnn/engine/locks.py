@@ -1,0 +1,236 @@
+"""One writer per folder.
+
+The lock is the file ``.lock`` in the folder, held through the operating system (``flock``), which lets go of
+it however the writer ends. The file says who holds it: process, its start, host, command, and since when.
+Where the file system knows no locks, that note decides alone: that of a process that has ended is stale.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import platform
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from palrnn.engine.checks import as_path
+from palrnn.engine.files import open_own
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = ".lock"
+# two writers who come at once on a file system without locks: whose note is there after this time
+_SETTLE = 0.05
+# a killed process lets go of its files a little after it is dead
+_DYING = 1.0
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+
+#: Folders that this process holds: by device and inode, who (process and thread) and how many times over.
+_held: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
+_guard = threading.Lock()
+
+
+class FolderInUseError(ValueError):
+    """Another process, or another thread of this one, writes to the folder."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a lock: process, its ``start`` (None where the system does not tell), host, and why."""
+
+    pid: int
+    start: str | None
+    host: str
+    command: str
+    what: str
+    since: float
+
+    def __str__(self) -> str:
+        clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.since))
+        return f"process {self.pid} on {self.host} ({self.command}; {self.what}, since {clock})"
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is a process of this machine."""
+        return self.host == platform.node()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is known to have ended."""
+        return self.is_here and not self.runs
+
+    @property
+    def runs(self) -> bool:
+        """Whether this very process, not a later one of the same number, runs on this machine."""
+        if not self.is_here or self.pid <= 0:
+            return False
+        if _tells_starts():
+            return self.start == _start_of(self.pid) is not None
+        try:
+            os.kill(self.pid, 0)
+        except (ProcessLookupError, OverflowError):
+            return False
+        except OSError:  # it is somebody else's
+            pass
+        return True
+
+
+@contextmanager
+def folder_lock(folder: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Hold ``folder`` (made if missing) as its only writer; ``what`` tells others what is being done.
+
+    A thread that holds a folder may take it again. `FolderInUseError` names the process that holds it.
+    """
+    path = as_path(folder, "folder")
+    path.mkdir(parents=True, exist_ok=True)
+    about = path.stat()
+    key, me = (about.st_dev, about.st_ino), (os.getpid(), threading.get_ident())
+    with _guard:
+        holder, times = _held.get(key, (me, 0))
+    again = times > 0 and holder == me
+    descriptor = None if again else _taken(path, what)
+    with _guard:
+        _held[key] = me, times + 1 if again else 1
+    try:
+        yield
+    finally:
+        with _guard:
+            if again:
+                _held[key] = me, times
+            else:
+                del _held[key]
+        if descriptor is not None:
+            _release(path / LOCK, descriptor)
+
+
+def lock_holder(folder: str | os.PathLike[str]) -> Holder | None:
+    """Return who writes to ``folder`` now, or None; a process on another machine is believed to run."""
+    holder = _note(as_path(folder, "folder") / LOCK)
+    return holder if holder is not None and (holder.runs or not holder.is_here) else None
+
+
+def _taken(folder: Path, what: str) -> int:
+    """Return the descriptor of the lock file, which is ours now."""
+    file, patience = folder / LOCK, time.monotonic() + _DYING
+    while True:
+        descriptor = open_own(file, os.O_RDWR | os.O_CREAT)
+        try:
+            locked = _flocked(descriptor)
+            before = _note(file)
+            removed = locked and not _is_same(file, descriptor)
+            dying = locked is False and (before is None or before.has_ended) and time.monotonic() < patience
+            if removed or dying:
+                time.sleep(0.01 if dying else 0.0)
+                os.close(descriptor)
+                continue
+            # without locks, nobody can tell whether a process on another machine still runs
+            in_use = before is not None and (before.runs or (locked is None and not before.is_here))
+            if locked is False or in_use:
+                raise _refusal(folder, before)
+            mine = _myself(what)
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, json.dumps(asdict(mine)).encode())
+            if locked is None:
+                time.sleep(_SETTLE)
+                if _note(file) != mine:
+                    raise _refusal(folder, _note(file))
+            return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+
+def _refusal(folder: Path, holder: Holder | None) -> FolderInUseError:
+    who = str(holder) if holder is not None else "another process"
+    if holder is not None and holder.has_ended:
+        who = f"a process that outlived {who}"
+    return FolderInUseError(f"{folder}: is being written by {who}; wait for it, or choose another folder")
+
+
+def _release(file: Path, descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # the folder may have gone away meanwhile
+        os.ftruncate(descriptor, 0)
+        # removed while still held: whoever has opened the old file sees that it is gone
+        if _is_same(file, descriptor):
+            file.unlink()
+    os.close(descriptor)
+
+
+def _flocked(descriptor: int) -> bool | None:
+    """Whether the lock is ours; None where there are no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return None
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        raise
+    return True
+
+
+def _is_same(file: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(file, follow_symlinks=False), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _note(file: Path) -> Holder | None:
+    """Return what a lock file says, or None if it says nothing that makes sense."""
+    try:
+        descriptor = open_own(file, os.O_RDONLY)
+        with os.fdopen(descriptor, "rb") as stream:
+            said = json.loads(stream.read(100_000))
+        words = {name: _printable(str(said[name])) for name in ("host", "command", "what")}
+        start = None if said["start"] is None else str(said["start"])
+        return Holder(pid=int(said["pid"]), start=start, since=float(said["since"]), **words)
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+
+
+def _printable(text: str) -> str:
+    """A note may come from somebody else: no escape sequences, and no novels."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:200])
+
+
+def _myself(what: str) -> Holder:
+    words = [os.path.basename(sys.argv[0]) or "python", *sys.argv[1:]] if sys.argv else ["python"]
+    start, command = _start_of(os.getpid()), shlex.join(words)
+    return Holder(os.getpid(), start, _printable(platform.node()), _printable(command), what, time.time())
+
+
+def _start_of(pid: int) -> str | None:
+    """Return when a running process started, in words that no other of this number shares, or None."""
+    try:
+        # after the name in brackets, which may hold anything: the state, and 19 fields on the start
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return None if fields[0] in (b"Z", b"X") else f"{_boot()} {int(fields[19])}"
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+@cache
+def _tells_starts() -> bool:
+    return _start_of(os.getpid()) is not None
+
+
+@cache
+def _boot() -> str:
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return ""

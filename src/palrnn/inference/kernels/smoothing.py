@@ -1,0 +1,171 @@
+"""Given a gate path the model is linear and Gaussian: walk the path again, then draw states backwards.
+
+Forward, each step leaves a backward kernel z_t | z_{t+1} ~ N(m_t + G_t (z_{t+1} - J_t m_t - h), F_t F_t^T),
+where (m_t, P_t) is the belief that the path's gates and the data up to t leave. With P_t = U^T U,
+
+    B = U J^T Q^(-1/2),    I + B B^T = V^T V,    F^T = V^(-T) U,    G^T = Q^(-1/2) (V^(-T) B)^T F^T.
+
+No covariance is inverted and nothing is subtracted: the only matrix that is solved with has eigenvalues of at
+least 1. States are rows here, hence the transposes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from palrnn.engine.kernel import kernel
+from palrnn.inference.kernels.filter_loop import EXACT
+from palrnn.inference.kernels.noise import GATES, fill_normals, stream_key
+from palrnn.inference.kernels.one_belief import combine, condition, predict, transition
+
+# draws that are carried backwards together: few enough for the first-level cache
+GROUP = 64
+
+
+@kernel
+def trace(ancestors, last, lineages):
+    """Fill ``lineages (S, T-1)`` with the slots that led to the final slots ``last (S,)``."""
+    steps = ancestors.shape[0]
+    for s in range(last.shape[0]):
+        slot = last[s]
+        for t in range(steps - 1, -1, -1):
+            lineages[s, t] = slot
+            slot = ancestors[t, slot]
+
+
+@kernel
+def factorise(matrix):
+    """Replace ``matrix (D, D)`` by upper triangular U with U^T U equal to it (Cholesky), in place.
+
+    A direction without variance gives a row of zeros. D is a multiple of 8.
+    """
+    dim = matrix.shape[0]
+    for k in range(dim):
+        pivot = matrix[k, k]
+        scale = 1.0 / math.sqrt(pivot) if pivot > 0.0 else 0.0
+        row = k * dim
+        combine(matrix, row, scale, matrix, row, 0.0, matrix, row, dim)
+        for i in range(k + 1, dim):
+            # whole vectors of 8, from the one with the diagonal on
+            start = i // 8 * 8
+            at = i * dim + start
+            combine(matrix, at, 1.0, matrix, at, -matrix[k, i], matrix, row + start, dim - start)
+    for i in range(dim):
+        for j in range(i):
+            matrix[i, j] = 0.0
+
+
+@kernel
+def solve_transposed(V, rows):
+    """rows <- V^(-T) rows for upper triangular ``V (D, D)`` and ``rows (D, K)``, K a multiple of 8."""
+    wide = rows.shape[1]
+    for i in range(V.shape[0]):
+        for k in range(i):
+            combine(rows, i * wide, 1.0, rows, i * wide, -V[k, i], rows, k * wide, wide)
+        combine(rows, i * wide, 1.0 / V[i, i], rows, i * wide, 0.0, rows, i * wide, wide)
+
+
+@kernel
+def backward_kernel(system, U, B, S, pair, backward):
+    """F^T and G^T (see the module) into the upper and lower half of ``backward (2 D, D)``.
+
+    ``U (D, D)`` and ``B (D, D)`` = U J^T, not scaled yet, are used up; ``S (D, D)`` and ``pair (D, 2 D)`` are
+    scratch.
+    """
+    dim = U.shape[0]
+    for i in range(dim):
+        B[i] *= system.precision
+    np.dot(B, B.T, S)
+    for i in range(dim):
+        S[i, i] += 1.0
+    factorise(S)
+    pair[:, :dim] = U
+    pair[:, dim:] = B
+    solve_transposed(S, pair)
+    U[:] = pair[:, :dim]
+    B[:] = pair[:, dim:]
+    backward[:dim] = U
+    np.dot(B.T, U, S)
+    for i in range(system.latent_dim):
+        for j in range(dim):
+            backward[dim + i, j] = system.precision[i] * S[i, j]
+
+
+@kernel
+def walk(system, target, key, x, lineage, codes, first, path):
+    """Run the Kalman filter along a gate path from transition ``first``; return the log likelihood from it.
+
+    ``lineage (T-1,)`` gives the slots whose noise the filter used, ``codes (T-1, words)`` the gates. ``path``
+    holds what is kept per time (see `Path`); what it holds before ``first`` stays valid.
+    """
+    steps = codes.shape[0]
+    dim, latent = system.A.shape[0], system.latent_dim
+    Jt, U, B, S = np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim))
+    pair = np.empty((dim, 2 * dim))
+    values = np.empty((system.gate.shape[0], 1))
+    mean, cov = path.filtered_mean[first].copy(), path.filtered_cov[first].copy()
+    loglik = 0.0
+    for t in range(first, steps):
+        if target == EXACT:
+            fill_normals(stream_key(key, t, GATES), lineage[t], values)
+            condition(mean, cov, latent - values.shape[0], values[:, 0], system.gate, True, latent)
+        path.mean[t] = mean
+        transition(system, codes[t], Jt)
+        U[:] = cov
+        factorise(U)
+        np.dot(U, Jt, B)
+        predict(system, Jt, B, mean, cov)
+        backward_kernel(system, U, B, S, pair, path.backward[t])
+        path.predicted[t + 1] = mean
+        loglik += condition(mean, cov, 0, x[t + 1], system.observation, False, latent)
+        path.filtered_mean[t + 1] = mean
+        path.filtered_cov[t + 1] = cov
+    path.mean[steps] = mean
+    factorise(cov)
+    path.backward[steps, :dim] = cov
+    return loglik
+
+
+@kernel
+def sample_states(path, states):
+    """Turn standard normal ``states (K, T, M)`` into K draws of z_1, ..., z_T given the path, in place.
+
+    z_T = m_T + F_T e_T,  z_t = m_t + G_t (z_{t+1} - predicted_t) + F_t e_t: all K draws share G and F.
+    """
+    count, times, latent = states.shape
+    dim = path.mean.shape[1]
+    for first in range(0, count, GROUP):
+        size = min(GROUP, count - first)
+        # e_t beside z_{t+1} - predicted_t, so that one product does both
+        ahead, drawn = np.zeros((size, 2 * dim)), np.empty((size, dim))
+        for t in range(times - 1, -1, -1):
+            for k in range(size):
+                for i in range(latent):
+                    ahead[k, i] = states[first + k, t, i]
+            np.dot(ahead, path.backward[t], drawn)
+            for k in range(size):
+                for i in range(latent):
+                    value = drawn[k, i] + path.mean[t, i]
+                    states[first + k, t, i] = value
+                    ahead[k, dim + i] = value - path.predicted[t, i]
+
+
+@kernel
+def smoothed_moments(path, mean, cov, lagged):
+    """E z_t, Cov z_t and Cov(z_t, z_{t+1}) given the path and all data (Rauch, Tung and Striebel, 1965).
+
+    ``mean (T, D)``, ``cov (T, D, D)``, ``lagged (T-1, D, D)`` are filled; P^s_t = G P^s_{t+1} G^T + F F^T.
+    """
+    times, dim = mean.shape
+    work = np.empty((dim, dim))
+    for t in range(times - 1, -1, -1):
+        Ft, Gt = path.backward[t, :dim], path.backward[t, dim:]
+        np.dot(Ft.T, Ft, cov[t])
+        if t < times - 1:
+            np.dot(Gt.T, cov[t + 1], lagged[t])
+            np.dot(lagged[t], Gt, work)
+            cov[t] += work
+            np.dot(mean[t + 1] - path.predicted[t + 1], Gt, mean[t])
+        mean[t] += path.mean[t]

@@ -1,0 +1,79 @@
+"""`docs/fidelity.md`: the summary as a page for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from palrnn.paper.claim import AGREES, DIFFERS, INCOMPARABLE
+from palrnn.paper.figures import RESULTS
+from palrnn.paper.study import FINDINGS, Picture, all_studies
+
+#: The first line of the page, by which it is known.
+TITLE = "# Fidelity: the paper's claims, beside ours"
+_HEAD = """{title}
+
+Generated from the tables in `{folder}` by `palrnn reproduce report -o {folder} --page docs/fidelity.md`.
+Intervals are 95 % bootstrap percentiles. The rule that decided each verdict stands beside it.
+
+{counts}
+"""
+
+
+def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "", figures: str | None = None) -> str:
+    """Return the page of a summary whose tables are in ``folder``.
+
+    ``notes`` come before the tables; ``figures`` is the folder of the pictures, as the page sees it.
+    """
+    verdicts = summary["verdicts"]
+    words = {AGREES: "agree", DIFFERS: "differ", INCOMPARABLE: "cannot be compared"}
+    counts = ", ".join(f"{verdicts[name]} {word}" for name, word in words.items())
+    lines = [
+        _HEAD.format(title=TITLE, folder=folder, counts=f"Of {sum(verdicts.values())} claims: {counts}.")
+    ]
+    if not summary["settings_are_the_papers"]:
+        lines.append(
+            f"These are the settings of scale `{summary['scale']}`, so nothing here can be compared.\n"
+        )
+    if notes:
+        lines.append(notes.strip() + "\n")
+    pictures = [RESULTS, *(picture for study in all_studies().values() for picture in study.pictures)]
+    by_part = {picture.where: picture for picture in pictures}
+    where = None
+    for claim in summary["claims"]:
+        if claim["where"] != where:
+            where = claim["where"]
+            lines += [
+                f"\n## {where}\n",
+                *_picture(figures, by_part.get(where)),
+                "| claim | paper | ours | verdict | decided by |",
+                "|---|---|---|---|---|",
+            ]
+        cells = [claim[name] for name in ("claim", "paper", "ours", "verdict", "rule")]
+        if claim["verdict"] != AGREES:
+            cells[3] = f"**{cells[3]}**"
+        lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+    if summary["findings"]:
+        lines += [f"\n## {FINDINGS}\n", *_picture(figures, by_part.get(FINDINGS))]
+        lines += [
+            f"- **{_capitalised(finding['about'])}**: {finding['found']}." for finding in summary["findings"]
+        ]
+    if summary["computation"]:
+        lines += ["\n## The computation\n", "| what | how many | seconds | machine |", "|---|---|---|---|"]
+        for row in summary["computation"]:
+            cells = [row["what"], row["count"], f"{row['seconds']:.0f}", row["machine"]]
+            lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _picture(figures: str | None, picture: Picture | None) -> list[str]:
+    if figures is None or picture is None:
+        return []
+    return [f"![{picture.words}]({figures}/{picture.figure}.png)\n"]
+
+
+def _capitalised(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None or value != value else str(value).replace("|", "\\|")

@@ -1,0 +1,1 @@
+"""The studies, one file each (the two largest: one folder); `palrnn reproduce` finds what is here."""

@@ -1,0 +1,246 @@
+"""Panel (b): how much sharper is the teacher-forcing objective than the likelihood, at the same parameters?
+
+One task is one model and one way of estimating the observed information (a variant). The segment is the first
+stretch of the model's own test series, the noise of the PAL-RNN that of its own training data.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from palrnn.engine.config import Config, Count, Positive, Seed
+from palrnn.geometry import (
+    IndefiniteInformationWarning,
+    curvature_gap,
+    itf_fisher,
+    mismatch,
+    observed_information,
+)
+from palrnn.model import PALRNN, checkpoint_from_bytes
+from palrnn.paper.claim import Claim, Finding
+from palrnn.paper.models import Regime, checkpoint_task, invariants_task
+from palrnn.paper.presets import Counts, Levels, plain_settings
+from palrnn.paper.series import DataSettings, training_series
+from palrnn.paper.studies.evidence import reference_tau
+from palrnn.paper.studies.gap.claims import MISMATCH, first_variant, fixed_q_rows, gap_claims
+from palrnn.paper.studies.gap.findings import gap_findings
+from palrnn.paper.study import FINDINGS, Picture, Study, study
+from palrnn.paper.tables import Rows, Tables
+from palrnn.sweeps import Kind, Store, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+GEOMETRY = Kind("geometry", "palrnn.paper.studies.gap:measure_geometry")
+# the columns that the table begins with; the others follow
+_FIRST = "entropy_bits gap trace_itf trace_observed trace_complete mir logdet_gap q90"
+_THEN = "negative dstsp lyapunov"
+
+
+class GapVariant(Config):
+    """One way of estimating the observed information; ``taus`` and ``seeds`` restrict it to some models."""
+
+    name: str
+    particles: Count
+    paths: Annotated[Count, Field(ge=2)]
+    states_per_path: Count
+    target: Literal["paper", "exact"]
+    taus: Counts | None = None
+    seeds: tuple[Seed, ...] | None = None
+
+
+class GapSettings(Config):
+    """The curvature gap. The first variant is the paper's and is what the figure shows.
+
+    ``process_noise`` says what a checkpoint's training level means for one step of the PAL-RNN: ``nominal``
+    takes the level as it is, ``per_step`` multiplies it by the root of dt, as the simulated data did.
+    """
+
+    process_std: Levels
+    observation_std: Levels
+    tau: Counts
+    seeds: Count
+    length: Annotated[Count, Field(ge=2)]
+    gate_std: Positive
+    process_noise: Literal["nominal", "per_step"]
+    ess_threshold: Annotated[float, Field(ge=0, le=1)]
+    ridge: Positive
+    overlap: Count
+    variants: Annotated[tuple[GapVariant, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _noisy(self) -> Self:
+        if min(self.observation_std) <= 0 or min(self.process_std) <= 0:
+            raise ValueError("the curvature gap needs process and observation noise greater than 0")
+        return self
+
+
+@study("gap", place=30)
+class Gap(Study[GapSettings]):
+    """Both curvatures of every model, by every variant."""
+
+    Settings = GapSettings
+    panel_width = 1.1
+    pictures = (
+        Picture(
+            MISMATCH, "mismatch", "Log-det gap, upper quantile and leading-subspace overlap"
+        ),
+        Picture(FINDINGS, "estimators", "Entropy, gap and negative directions by estimator"),
+    )
+
+    def regimes(self) -> list[Regime]:
+        """One model for each process noise, observation noise, forcing interval and seed."""
+        how = self.settings
+        return [
+            Regime(process, observation, tau, seed)
+            for process in how.process_std
+            for observation in how.observation_std
+            for tau in how.tau
+            for seed in range(how.seeds)
+        ]
+
+    def variant_regimes(self, variant: GapVariant) -> list[Regime]:
+        """The models that a variant is computed for."""
+        return [
+            regime
+            for regime in self.regimes()
+            if (variant.taus is None or regime.tau in variant.taus)
+            and (variant.seeds is None or regime.seed in variant.seeds)
+        ]
+
+    def geometry_task(self, regime: Regime, variant: GapVariant) -> Task:
+        """Both curvatures of one model, with one estimator of the observed information."""
+        how = self.settings
+        per_step = math.sqrt(self.preset.data.dt) if how.process_noise == "per_step" else 1.0
+        settings = {
+            "data": plain_settings(self.preset.data),
+            "process_std": regime.process_std,
+            "observation_std": regime.observation_std,
+            "tau": regime.tau,
+            "length": how.length,
+            "model_process_std": regime.process_std * per_step,
+            "model_observation_std": regime.observation_std,
+            "gate_std": how.gate_std,
+            "ess_threshold": how.ess_threshold,
+            "particles": variant.particles,
+            "paths": variant.paths,
+            "states_per_path": variant.states_per_path,
+            "target": variant.target,
+            "ridge": how.ridge,
+            "overlap": how.overlap,
+            "seed": regime.seed,
+        }
+        cost = float(variant.particles + variant.paths * variant.states_per_path)
+        needs = {"model": checkpoint_task(self.preset, regime)}
+        return Task(GEOMETRY, settings, needs, cost=cost, label=f"{regime.name} {variant.name}")
+
+    def units(self) -> list[tuple[GapVariant, Regime]]:
+        """Every model, variant by variant."""
+        return [
+            (variant, regime)
+            for variant in self.settings.variants
+            for regime in self.variant_regimes(variant)
+        ]
+
+    def tasks(self) -> list[Task]:
+        """All geometries, variant by variant, and the invariants of the models."""
+        models = [checkpoint_task(self.preset, regime) for regime in self.regimes()]
+        tasks = [self.geometry_task(regime, variant) for variant, regime in self.units()]
+        return [*tasks, *(invariants_task(self.preset, model) for model in models)]
+
+    def tables(self, store: Store) -> dict[str, Rows]:
+        """One row per model and variant; the invariants are those of the model."""
+        rows, overlap = [], f"overlap{self.settings.overlap}"
+        for variant, regime in self.units():
+            task = self.geometry_task(regime, variant)
+            if not store.has(task):
+                continue
+            found = store.result(task)
+            found[overlap] = found.pop("overlap")
+            free = store.result_or_empty(invariants_task(self.preset, task.needs["model"]))
+            found |= {name: free.get(name) for name in ("dstsp", "lyapunov")}
+            how = {"variant": variant.name} | {
+                name: getattr(variant, name) for name in ("particles", "paths", "states_per_path", "target")
+            }
+            first = {name: found[name] for name in (*_FIRST.split(), overlap, *_THEN.split())}
+            rows.append(regime._asdict() | how | first | found)
+        return {"gap.csv": rows}
+
+    def derived_tables(self, tables: Tables) -> dict[str, Rows]:
+        """The fixed-Q table."""
+        return {"fixed_q.csv": fixed_q_rows(tables["gap"], self.preset.resamples)}
+
+    def row_counts(self, tables: Tables) -> tuple[int, int]:
+        """All models of the first variant."""
+        return len(first_variant(tables["gap"])), len(self.variant_regimes(self.settings.variants[0]))
+
+    def claims(self, tables: Tables) -> list[Claim]:
+        """The gap, its correlations, and the mismatch beyond the trace."""
+        return gap_claims(tables["gap"], tables["fixed_q"], self.preset.resamples)
+
+    def findings(self, tables: Tables) -> list[Finding]:
+        """What the gap depends on, and what other estimators say."""
+        steps = 3 * (self.settings.length - 1)
+        return gap_findings(tables["gap"], steps, reference_tau(self.preset), self.preset.resamples)
+
+    def panel(self, figure: SubFigure, tables: Tables) -> None:
+        """The gap against entropy."""
+        from palrnn.paper.studies.gap.figures import draw_panel
+
+        draw_panel(figure, tables["gap"])
+
+    def figures(self, tables: Tables) -> dict[str, Figure]:
+        """The mismatch of the matrices, and the estimators side by side."""
+        from palrnn.paper.studies.gap.figures import estimators_figure, mismatch_figure
+
+        return {"mismatch": mismatch_figure(tables["gap"]), "estimators": estimators_figure(tables["gap"])}
+
+
+def measure_geometry(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
+    """Compute both curvatures on the same segment, their gap and their mismatch."""
+    drift = checkpoint_from_bytes(inputs["model"]).drift
+    data = DataSettings(**settings["data"])
+    series = training_series(data, settings["process_std"], settings["observation_std"])
+    x, steps = series.test[: settings["length"]], settings["length"]
+    noise = settings["model_observation_std"]
+    model = PALRNN(drift, settings["model_process_std"], noise, settings["gate_std"])
+    fisher = itf_fisher(drift, x, settings["tau"], noise)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IndefiniteInformationWarning)  # the counts are in the result
+        names = ("particles", "paths", "states_per_path", "target", "ess_threshold", "seed")
+        found = observed_information(model, x, **{name: settings[name] for name in names})
+        gap = curvature_gap(np.trace(fisher), found.trace_observed, steps)
+        compared = mismatch(
+            fisher, found.observed / steps, ridge=settings["ridge"], k=min(settings["overlap"], len(fisher))
+        )
+    errors = found.standard_errors
+    return {
+        "entropy_bits": found.code_entropy,
+        "entropy_bound": found.filtered.entropy_bound,
+        "ess": found.ess,
+        "log_evidence": found.filtered.log_evidence,
+        "distinct_first": int(found.distinct[0]),
+        "gap": gap,
+        "trace_itf": float(np.trace(fisher)),
+        "trace_observed": found.trace_observed,
+        "trace_observed_stderr": errors["observed"],
+        "trace_complete": found.trace_complete,
+        "trace_missing_state": found.trace_missing_state,
+        "trace_missing_switching": found.trace_missing_switching,
+        "trace_missing_switching_stderr": errors.get("missing_switching"),
+        "mir": found.mir,
+        "missing_dimensions": found.missing_dimensions,
+        "informed_dimensions": found.informed_dimensions,
+        "logdet_gap": compared.logdet_gap,
+        "q90": compared.q90,
+        "overlap": compared.overlap,
+        "negative": compared.negative,
+        "null": compared.null,
+        # of all p directions; a negative one counts among those that are not sharper under forcing
+        "sharper_under_itf": float((compared.log10_gamma > 0).sum() / len(fisher)),
+    }

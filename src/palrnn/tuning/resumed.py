@@ -1,0 +1,87 @@
+"""Whether the file of a tuning run holds a state that can be continued: all of it, field by field."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palrnn.engine.stored import Stored
+from palrnn.model import PALRNN, Checkpoint
+from palrnn.tuning.config import SAEMConfig
+from palrnn.tuning.history import COLUMNS, TuningHistory
+from palrnn.tuning.statistics import GATE_STDS, Statistics
+
+
+def checked_iteration(file: Path, checkpoint: Checkpoint, task: dict[str, Any], config: SAEMConfig) -> int:
+    """Return how many iterations are done in ``file``; refuse a run of another ``task``."""
+    notes = Stored(file, checkpoint.arrays, checkpoint.training).table("saem")
+    for name, words in (
+        ("config", "other settings"),
+        ("seed", "another seed"),
+        ("data", "another model or data"),
+    ):
+        if notes.get(name) != task[name]:
+            raise ValueError(f"{file}: holds a run with {words}; choose another folder")
+    total = config.iterations if config.learns_noise else 0
+    return Stored(file, checkpoint.arrays, notes).whole("iteration", least=0, most=total)
+
+
+def checked_model(file: Path, checkpoint: Checkpoint, start: PALRNN, config: SAEMConfig) -> PALRNN:
+    """Return the model in ``file``, if it is one that tuning can have made of ``start``."""
+    stored, model = Stored(file, checkpoint.arrays, checkpoint.training), checkpoint.model
+    if not isinstance(model, PALRNN):
+        raise stored.error(f"it must hold a PAL-RNN, holds an {type(model).__name__}")
+    for name in ("latent_dim", "observed_dim", "gated"):
+        stored.same(name, getattr(model.drift, name), getattr(start.drift, name))
+    if not np.array_equal(model.drift.E, start.drift.E):
+        raise stored.error("E must be that of the model that tuning started from")
+    if not config.learn_gate_std:
+        stored.same("gate_std", model.gate_std, start.gate_std)
+    stored.same("whether initial_std is given", model.initial_std is None, start.initial_std is None)
+    return model
+
+
+def checked_rows(file: Path, checkpoint: Checkpoint, iteration: int) -> list[dict[str, float]]:
+    """Return the rows of the history, one for each model so far."""
+    stored = Stored(file, checkpoint.arrays, checkpoint.training)
+    # what was not evaluated is NaN, and a model that diverges has an infinite D_stsp
+    columns = {
+        name: stored.array(f"history.{name}", (iteration + 1,), finite=name == "iteration")
+        for name in COLUMNS
+    }
+    stored.same("history.iteration", columns["iteration"].tolist(), list(range(iteration + 1)))
+    return TuningHistory(columns).rows
+
+
+def checked_average(
+    file: Path, checkpoint: Checkpoint, model: PALRNN, config: SAEMConfig, iteration: int
+) -> Statistics | None:
+    """Return the averaged statistics, if the configuration keeps them."""
+    stored = Stored(file, checkpoint.arrays, checkpoint.training)
+    dim, seen = model.drift.latent_dim, model.drift.observed_dim
+    shapes: dict[str, tuple[int, ...]] = {
+        "gram": (2 * dim + 1, 2 * dim + 1),
+        "cross": (dim, 2 * dim + 1),
+        "square": (dim,),
+        "residual": (seen,),
+        "observed": (seen,),
+        "start": (dim,),
+        "gates": GATE_STDS.shape,
+        "transitions": (),
+        "starts": (),
+    }
+    names = [field.name for field in fields(Statistics)]
+    if not config.robbins_monro or iteration == 0:
+        for name in names:
+            stored.no_array(f"average.{name}")
+        return None
+    signed = {"gram", "cross", "gates"}
+    average: dict[str, NDArray[Any]] = {
+        name: stored.array(f"average.{name}", shapes[name], least=None if name in signed else 0.0)
+        for name in names
+    }
+    return Statistics(**average)  # type: ignore[arg-type]

@@ -1,0 +1,144 @@
+"""Which columns of a table are observations: not a time, not a count, unless they are asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from palrnn.data import Dataset, column_names, load_series, load_trials
+from palrnn.data.readers import read_table
+from palrnn.data.table import Wanted, even_step
+
+X = np.random.default_rng(3).standard_normal((60, 2))
+COUNTING = "only counts up: a time or an index"
+
+
+def _sources(tmp_path, columns, index=None):
+    """Return the same table as a data frame, a .csv and a .parquet."""
+    frame = pd.DataFrame(columns)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet", index=False)
+    return frame, tmp_path / "a.csv", tmp_path / "a.parquet"
+
+
+@pytest.mark.parametrize(
+    ("columns", "used", "left_out", "dt"),
+    [
+        ({"YEAR": np.arange(1700, 1760), "a": X[:, 0]}, ("a",), {"YEAR": COUNTING}, 1.0),
+        ({"a": X[:, 0], "n": np.arange(60), "b": X[:, 1]}, ("a", "b"), {"n": COUNTING}, 1.0),
+        ({"seconds": 0.25 * np.arange(60), "a": X[:, 0]}, ("a",), {"seconds": COUNTING}, 0.25),
+        ({"YEAR": np.arange(60) + (np.arange(60) > 5), "a": X[:, 0]}, ("a",), {"YEAR": COUNTING}, None),
+        ({"time": 0.5 * np.arange(60), "a": X[:, 0]}, ("a",), {"time": "tells the time"}, 0.5),
+        ({"step": np.arange(60), "a": X[:, 0]}, ("a",), {"step": "tells the time"}, None),
+        (
+            {"when": pd.date_range("2020", periods=60, freq="30min"), "a": X[:, 0]},
+            ("a",),
+            {"when": "tells the time"},
+            1800.0,
+        ),
+        # no counts: it falls once, it stays once, it is the only column, it rises unevenly and not in front
+        ({"a": np.r_[np.arange(59), 3], "b": X[:, 0]}, ("a", "b"), {}, None),
+        ({"a": np.r_[np.arange(59), 58], "b": X[:, 0]}, ("a", "b"), {}, None),
+        ({"a": np.arange(60)}, ("a",), {}, None),
+        ({"a": np.arange(60), "b": 2 * np.arange(60)}, ("a", "b"), {}, None),
+        ({"b": X[:, 0], "a": np.arange(60) ** 2}, ("b", "a"), {}, None),
+        ({"a": np.sort(X[:, 0]), "b": X[:, 1]}, ("a", "b"), {}, None),
+    ],
+)
+def test_files_and_data_frames_agree_on_what_is_observed(tmp_path, columns, used, left_out, dt):
+    for source in _sources(tmp_path, columns):
+        data = Dataset.prepare(source)
+        assert data.columns == used
+        assert data.left_out == left_out
+        assert data.dt == dt
+        assert all(f"{name} ({reason})" in repr(data) for name, reason in left_out.items())
+    for path in (tmp_path / "a.csv", tmp_path / "a.parquet"):
+        assert tuple(column_names(path)) == used
+        assert load_series(path).shape == (60, len(used))
+
+
+def test_columns_decide(tmp_path):
+    columns = {"YEAR": np.arange(1700, 1760), "a": X[:, 0], "b": X[:, 1]}
+    for source in _sources(tmp_path, columns):
+        data = Dataset.prepare(source, columns=["YEAR", "b"])
+        assert data.columns == ("YEAR", "b")
+        assert data.left_out == {"a": "not asked for"}
+        again = Dataset.prepare(source, columns=["a"], time="YEAR")
+        assert (again.columns, again.dt, again.dt_from) == (("a",), 1.0, "column YEAR")
+
+
+def test_a_count_starts_again_in_every_trial(tmp_path):
+    count = np.r_[np.arange(20), np.arange(40)]
+    table = {"trial": np.repeat([1, 2], [20, 40]), "n": count, "a": X[:, 0]}
+    for source in _sources(tmp_path, table):
+        assert Dataset.prepare(source).left_out == {"trial": "tells the trial", "n": COUNTING}
+    assert [len(part) for part in load_trials(tmp_path / "a.csv")] == [20, 40]
+
+
+def test_few_rows_may_rise_by_chance(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n" + "".join(f"{i},{i * i % 5}\n" for i in range(7)))
+    assert column_names(tmp_path / "a.csv") == ["a", "b"]
+
+
+def test_a_time_column_may_stand_anywhere_if_it_is_named(tmp_path):
+    times = np.cumsum(np.random.default_rng(0).uniform(0.1, 1, 60))
+    for source in _sources(tmp_path, {"a": X[:, 0], "moment": times, "b": X[:, 1]}):
+        data = Dataset.prepare(source, time="moment")
+        assert data.columns == ("a", "b")
+        assert data.left_out == {"moment": "tells the time"}
+        assert data.dt is None
+
+
+def test_statsmodels_sunspots_are_one_column():
+    import statsmodels.api as sm
+
+    data = Dataset.prepare(sm.datasets.sunspots.load_pandas().data)
+    assert data.columns == ("SUNACTIVITY",)
+    assert data.left_out == {"YEAR": COUNTING}
+
+
+def test_the_index_of_a_saved_data_frame_is_no_observation(tmp_path):
+    frame = pd.DataFrame(X, columns=["a", "b"], index=pd.Index(0.5 * np.arange(60), name="when"))
+    frame.to_parquet(tmp_path / "a.parquet")
+    frame.to_csv(tmp_path / "a.csv")
+    for source in (frame, tmp_path / "a.parquet", tmp_path / "a.csv"):
+        data = Dataset.prepare(source)
+        assert (data.columns, data.dt, data.dt_from) == (("a", "b"), 0.5, "column when")
+
+
+@pytest.mark.parametrize(
+    ("times", "step"),
+    [
+        (np.arange(100) / 100, 0.01),
+        (np.round(np.arange(1000) / 60, 3), 1 / 60),  # whole milliseconds
+        (1e9 + np.arange(100) / 128, 1 / 128),
+        (np.arange(100) ** 1.01, None),
+        (np.r_[np.arange(50), np.arange(51, 101)], None),
+        (-np.arange(10.0), None),
+        (np.r_[0.0, np.nan, 2.0], None),
+        (np.zeros(1), None),
+    ],
+)
+def test_even_times_give_their_step(times, step):
+    found = even_step([times])
+    # rounded times give the step as the mean over all of them
+    assert found == (None if step is None else pytest.approx(step, rel=1e-5))
+    # every trial begins at its own time
+    assert even_step([times, times + 7.3]) == (None if step is None else pytest.approx(step, rel=1e-5))
+
+
+@pytest.mark.parametrize(
+    "first", ["2024-03-31T00:00:00", "2024-03-31 00:00:00,000001", "2024-03-31T00:00:00Z"]
+)
+def test_dates_in_a_csv_are_seconds(tmp_path, first):
+    moments = pd.to_datetime(first.replace(",", ".")) + pd.to_timedelta(np.arange(30) * 20, unit="us")
+    rows = "".join(f"{moment.isoformat()},{x}\n" for moment, x in zip(moments, X[:, 0], strict=False))
+    (tmp_path / "a.csv").write_text("date,x\n" + rows)
+    assert read_table(tmp_path / "a.csv", Wanted()).dt == 2e-5
+
+
+def test_times_that_are_not_all_times_tell_no_step(tmp_path):
+    (tmp_path / "a.csv").write_text("time,x\nnoon,1\n2,5\n3,2\n")
+    table = read_table(tmp_path / "a.csv", Wanted())
+    assert (table.clock, table.times, table.dt) == (None, None, None)
