@@ -1,22 +1,28 @@
 """How sharp each objective is: the ITF Fisher, the observed information by Louis, and their mismatch."""
 
 from palrnn.geometry.comparison import Mismatch, curvature_gap, mismatch, subspace_overlap
+from palrnn.geometry.config import GeometryConfig, InformationConfig
 from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
 from palrnn.geometry.louis import LouisTerms, louis_terms
-from palrnn.geometry.observed import IndefiniteInformationWarning, ObservedInformation, observed_information
+from palrnn.geometry.information import IndefiniteInformationWarning, ObservedInformation
+from palrnn.geometry.observed import observed_information
+from palrnn.geometry.path_information import PathInformation, path_information
 from palrnn.geometry.posterior import InvariantErrorBars, LaplacePosterior, invariant_error_bars, laplace
 from palrnn.geometry.summary import GeometryComparison, compare_geometries
 from palrnn.geometry.toy import ToyInformation, ToyStudy, toy_information, toy_series, toy_study
 
 __all__ = [
     "GeometryComparison",
+    "GeometryConfig",
     "ITFOperator",
     "IndefiniteInformationWarning",
+    "InformationConfig",
     "InvariantErrorBars",
     "LaplacePosterior",
     "LouisTerms",
     "Mismatch",
     "ObservedInformation",
+    "PathInformation",
     "ToyInformation",
     "ToyStudy",
     "compare_geometries",
@@ -28,6 +34,7 @@ __all__ = [
     "louis_terms",
     "mismatch",
     "observed_information",
+    "path_information",
     "subspace_overlap",
     "toy_information",
     "toy_series",

@@ -25,7 +25,7 @@ from scipy.sparse import csc_array
 
 from palrnn.engine.checks import Floats, as_float, as_floats, as_int
 from palrnn.engine.kernel import pin_blas
-from palrnn.geometry.observed import IndefiniteInformationWarning
+from palrnn.geometry.information import IndefiniteInformationWarning
 
 
 def curvature_gap(itf: ArrayLike, observed: ArrayLike, steps: int) -> float:

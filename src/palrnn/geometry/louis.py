@@ -208,6 +208,11 @@ class LouisTerms:
         flat = within.reshape(-1, size) / math.sqrt(self.samples)
         return np.concatenate([between / math.sqrt(paths - 1), flat])
 
+    @property
+    def traces(self) -> dict[str, float]:
+        """The traces of all parts by name, and ``mir``."""
+        return {name: value for name, (value, _) in self._traces.items()}
+
     @cached_property
     def _traces(self) -> dict[str, tuple[float, float]]:
         between, within = self._deviations

@@ -18,7 +18,7 @@ from palrnn.engine.checks import Floats, as_floats, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.geometry import closed_forms
 from palrnn.geometry.path_moments import PathMoments, linear_path, path_moments
-from palrnn.geometry.score_map import ScoreMap, bend, has_gate_parameters, score_map
+from palrnn.geometry.score_map import ScoreMap, bend, has_gate_parameters, is_linear, score_map
 from palrnn.inference.particle_filter import checked_series
 from palrnn.model import PALRNN
 
@@ -112,9 +112,13 @@ class PathInformation:
     @cached_property
     def _bend(self) -> Floats:
         """What the second derivatives of the map take from both matrices, ``(p, p)``."""
+        if is_linear(self.model.drift):
+            return np.zeros((1, 1))
         return np.stack([self._bent(v) for v in np.eye(self.scores.size)])
 
     def _bent(self, v: Floats) -> Floats:
+        if is_linear(self.model.drift):
+            return np.zeros_like(v)
         different, expected = np.unique(self.codes, axis=0), self.scores.by_code(self.moments.expected)
         return bend(self.model.drift, different, expected, self.with_gates, v)
 

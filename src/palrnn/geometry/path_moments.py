@@ -93,7 +93,7 @@ def path_moments(
     ``with_gates`` appends the weighted residuals of the gate inputs, P more rows, to those of the drift.
     """
     given = np.empty((len(path.J), 0)) if inputs is None else np.array(inputs)
-    loglik, belief = _filtered(path, np.empty((0, 0)), given)
+    loglik, beliefs = filtered_beliefs(path, given)
     times, dim = path.x.shape[0], len(path.start)
     rows = dim + (given.shape[1] if with_gates else 0)
     shapes = ((rows,), (rows, dim), (rows, dim), (rows, rows))
@@ -104,7 +104,7 @@ def path_moments(
         *(np.empty((times - 1, *shape)) for shape in shapes),
     )
     try:
-        kernels.smooth_path(path, *belief, moments)
+        kernels.smooth_path(path, *beliefs, moments)
         if with_gates:
             kernels.gate_moments(path, given, moments)
     except np.linalg.LinAlgError:
@@ -114,19 +114,18 @@ def path_moments(
     return loglik, moments
 
 
-def drawn_inputs(path: LinearPath, normals: Floats) -> Floats:
-    """Return gate inputs ``(T-1, P)``, each drawn given those before it, from standard ``normals (T-1, P)``."""
-    inputs = np.empty_like(normals)
-    _filtered(path, np.ascontiguousarray(normals), inputs)
-    return inputs
+def filtered_beliefs(path: LinearPath, inputs: Floats | None = None) -> tuple[float, tuple[Floats, ...]]:
+    """Return log p(x, inputs | x_1, codes) and the Kalman filter's beliefs.
 
-
-def _filtered(path: LinearPath, normals: Floats, inputs: Floats) -> tuple[float, tuple[Floats, ...]]:
+    These are the means and predicted means ``(T, M)``, and the covariances and predicted ones ``(T, M, M)``; the
+    first of each pair is given x and the inputs up to its own time.
+    """
     pin_blas()
     times, dim = path.x.shape[0], len(path.start)
-    belief = tuple(np.zeros((times, dim, dim)[:n]) for n in (2, 2, 3, 3))
+    given = np.empty((times - 1, 0)) if inputs is None else inputs
+    beliefs = tuple(np.zeros((times, dim, dim)[:n]) for n in (2, 2, 3, 3))
     try:
-        return float(kernels.filter_path(path, normals, inputs, *belief)), belief
+        return float(kernels.filter_path(path, given, *beliefs)), beliefs
     except np.linalg.LinAlgError:
         raise _explosion() from None
 

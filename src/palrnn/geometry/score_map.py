@@ -106,6 +106,16 @@ def open_units(drift: ALRNN, codes: Codes) -> Floats:
 
 
 @singledispatch
+def is_linear(drift: Surrogate) -> bool:
+    """Whether J(c) and b(c) are known to be linear in theta, so that the map has no second derivatives."""
+    return False
+
+
+@is_linear.register
+def _(drift: ALRNN) -> bool:
+    return True
+
+
 def bend(drift: Surrogate, codes: Codes, weights: Floats, with_gates: bool, v: Floats) -> Floats:
     """Return sum_c <dPsi_k(c)/dtheta . v, weights[c]> for ``codes (C, P)``, ``weights (C, E, M+1)``: ``(p,)``.
 
@@ -122,11 +132,6 @@ def bend(drift: Surrogate, codes: Codes, weights: Floats, with_gates: bool, v: F
             moved = drift.with_theta(drift.theta + sign * step * size * v)
             total += sign * share / size * _pulled(moved, codes, weights, with_gates)
     return total
-
-
-@bend.register
-def _(drift: ALRNN, codes: Codes, weights: Floats, with_gates: bool, v: Floats) -> Floats:
-    return np.zeros(drift.theta.size)
 
 
 def _pulled(drift: Any, codes: Codes, weights: Floats, with_gates: bool) -> Floats:

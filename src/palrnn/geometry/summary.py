@@ -17,7 +17,8 @@ from palrnn.engine.files import write_bytes
 from palrnn.engine.progress import Progress, quiet
 from palrnn.geometry.comparison import Mismatch, curvature_gap, mismatch, subspace_overlap
 from palrnn.geometry.itf import ITFOperator
-from palrnn.geometry.observed import IndefiniteInformationWarning, ObservedInformation, observed_information
+from palrnn.geometry.information import IndefiniteInformationWarning, ObservedInformation
+from palrnn.geometry.observed import observed_information
 from palrnn.model import PALRNN
 
 #: Above this number of parameters no p x p matrix is built (72 MB each).

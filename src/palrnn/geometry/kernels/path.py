@@ -60,13 +60,12 @@ def symmetrise(matrix):
 
 
 @kernel
-def filter_path(path, normals, inputs, filtered, predicted, covs, ahead):
+def filter_path(path, inputs, filtered, predicted, covs, ahead):
     """Run the Kalman filter along ``path`` (see `LinearPath`); return log p(x_{2:T}, u | x_1, codes).
 
     ``filtered (T, M)``, ``covs (T, M, M)`` are filled with the belief before each transition, ``predicted
     (T, M)`` and ``ahead (T, M, M)`` with that after it, before x. Where ``inputs (T-1, P)`` are given (P > 0)
-    the belief is conditioned on them first. If ``normals (T-1, P)`` are, too, the inputs are drawn with these
-    standard normal numbers, u = E u + chol(Var u) normals, and filled in.
+    the belief is conditioned on them first.
     """
     times, seen = path.x.shape
     steps, gated = times - 1, inputs.shape[1]
@@ -75,11 +74,8 @@ def filter_path(path, normals, inputs, filtered, predicted, covs, ahead):
     loglik = 0.0
     for t in range(steps):
         if gated > 0:
-            expected = np.dot(path.G, mean) + path.g
-            if normals.shape[0] > 0:
-                root = np.linalg.cholesky(np.dot(np.dot(path.G, cov), path.G.T) + gate_noise)
-                inputs[t] = expected + np.dot(root, normals[t])
-            loglik += condition(mean, cov, path.G, gate_noise, inputs[t] - expected)
+            innovation = inputs[t] - np.dot(path.G, mean) - path.g
+            loglik += condition(mean, cov, path.G, gate_noise, innovation)
             symmetrise(cov)
         filtered[t], covs[t] = mean, cov
         mean[:] = np.dot(path.J[t], mean) + path.b[t]
