@@ -114,7 +114,7 @@ def spread(values: Sequence[float]) -> str:
 
 def stands_still(model: ALRNN, x1: np.ndarray) -> bool:
     """Whether a long free run ends on a fixed point."""
-    states = np.asarray(model.rollout(x1, 1000, discard=LONG_STEPS - 1000))
+    states = np.asarray(model.rollout(x1, 1000, discard=LONG_STEPS - 1000).states)
     return bool(np.ptp(states, axis=0).max() < 1e-6)
 
 

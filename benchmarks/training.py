@@ -18,9 +18,10 @@ from palrnn.engine.kernel import kernel, pin_blas
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
 from palrnn.forcing.batches import BLOCK, Batches
-from palrnn.forcing.objective import TINY, packed
-from palrnn.forcing.update_kernels import updates
+from palrnn.forcing.kernels.updates import updates
+from palrnn.forcing.objective import TINY
 from palrnn.model import ALRNN, initial_alrnn
+from palrnn.model.surrogate import training_vector
 
 PAPER = TrainConfig()
 RATE = 1e-5
@@ -37,8 +38,8 @@ class Ours:
     """Whole updates from the library: drawing batches, rollout, adjoint, RAdam."""
 
     def __init__(self, model: ALRNN, series: np.ndarray, config: TrainConfig) -> None:
-        self.batches, self.config, self.done = Batches([series], config), config, 0
-        self.theta = packed(model).astype(np.float32)
+        self.batches, self.config, self.done = Batches([series], config, np.float32), config, 0
+        self.theta = training_vector(model).astype(np.float32)
         self.first, self.second = np.zeros_like(self.theta), np.zeros_like(self.theta)
 
     def run(self, count: int) -> float:

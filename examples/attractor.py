@@ -11,7 +11,7 @@ from palrnn.data import lorenz63
 from palrnn.engine.style import BLACK, VERMILION, save_figure, styled
 
 model, standardizer, test = trained()
-generated = standardizer.inverse(model.rollout(test[0], 6_000, discard=500)[:, :3])
+generated = standardizer.inverse(model.rollout(test[0], 6_000, discard=500).states[:, :3])
 true = lorenz63(6_000, seed=5)
 
 with styled():

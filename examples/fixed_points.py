@@ -13,7 +13,7 @@ from palrnn.invariants import fixed_points
 
 model, standardizer, test = trained()
 found = fixed_points(model)
-x = standardizer.inverse(model.rollout(test[0], 6_000, discard=500)[:, :3])
+x = standardizer.inverse(model.rollout(test[0], 6_000, discard=500).states[:, :3])
 points = standardizer.inverse(found.points[:, :3])
 root = np.sqrt(8 / 3 * 27)
 

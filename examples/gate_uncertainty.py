@@ -13,7 +13,7 @@ from palrnn.inference import rbpf
 from palrnn.model import PALRNN
 
 model, _, test = trained()
-noisy = PALRNN(model, process_std=0.05, observation_std=0.05, gate_std=0.1)
+noisy = PALRNN(model, process=0.05, observation=0.05, gate_std=0.1)
 filtered = rbpf(noisy, test[:400], particles=256, seed=0)
 time = np.arange(1, 400) * 0.01
 

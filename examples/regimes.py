@@ -12,7 +12,7 @@ from palrnn.engine.style import PALETTE, save_figure, styled
 from palrnn.invariants import symbolic_dynamics
 
 model, standardizer, test = trained()
-states = model.rollout(test[0], 8_000, discard=500)
+states = model.rollout(test[0], 8_000, discard=500).states
 codes = model.codes(states)
 symbols = symbolic_dynamics(codes)
 names, index, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)

@@ -15,7 +15,7 @@ from palrnn.model import PALRNN
 
 model, _, test = trained()
 segment = test[:200]
-noisy = PALRNN(model, process_std=0.1, observation_std=0.1, gate_std=0.1)
+noisy = PALRNN(model, process=0.1, observation=0.1, gate_std=0.1)
 itf = itf_fisher(model, segment, tau=16, observation_std=0.1)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", IndefiniteInformationWarning)

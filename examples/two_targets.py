@@ -16,7 +16,7 @@ model, _, test = trained()
 gate_stds = np.geomspace(0.05, 1.5, 7)
 gains = []
 for gate_std in gate_stds:
-    noisy = PALRNN(model, process_std=0.1, observation_std=0.1, gate_std=gate_std)
+    noisy = PALRNN(model, process=0.1, observation=0.1, gate_std=gate_std)
     paper, exact = (
         windowed_evidence(noisy, test, 50, windows=16, particles=128, target=target, seed=0).per_window
         for target in ("paper", "exact")

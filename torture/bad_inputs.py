@@ -24,13 +24,14 @@ from palrnn.engine.progress import quiet
 from torture.calls import Row
 from torture.public_calls import rows
 
-#: What people do not construct: results, and exceptions.
+#: What people do not construct: results, exceptions, and what families and policies are made from.
 RESULTS = {
     "Checkpoint",
     "Comparison",
     "Evaluation",
     "Evidence",
     "Filtered",
+    "Forcing",
     "Gradient",
     "History",
     "LaplacePosterior",
@@ -38,12 +39,14 @@ RESULTS = {
     "Mismatch",
     "ObservedInformation",
     "PathPosterior",
+    "PiecewiseAffine",
     "Reconstruction",
+    "Rollout",
     "SAEMResult",
     "Smoothed",
     "StateSpaceDivergence",
+    "Surrogate",
     "TrainResult",
-    "Trajectory",
     "TuningHistory",
 }
 #: Errors of ours that say what happened to numbers; each is an ArithmeticError.

@@ -76,13 +76,12 @@ def _geometry() -> dict[str, Row]:
     fisher, theta = palrnn.itf_fisher(drift, x[:20], 4, 0.3), drift.theta.size
     posterior = palrnn.laplace(drift, fisher, prior_std=0.01)
     forced = Row(
-        {"model": drift, "x": x[:20], "tau": 4, "observation_std": 0.3},
+        {"model": drift, "x": x[:20], "forcing": 4, "observation": 0.3},
         {
             "model": v.instance(),
             "x": v.series(x[:20]),
-            "tau": v.size(),
-            "observation_std": v.deviation(),
-            "alpha": v.number(least=0.0),
+            "forcing": v.size(),
+            "observation": v.deviation(),
         },
     )
     return {
@@ -90,12 +89,11 @@ def _geometry() -> dict[str, Row]:
         "itf_fisher": forced,
         "itf_trace": forced,
         "compare_geometries": Row(
-            {"model": model, "x": x[:12], "tau": 4, "particles": 4, "paths": 2, "k": 3},
+            {"model": model, "x": x[:12], "forcing": 4, "particles": 4, "paths": 2, "k": 3},
             {
                 "model": v.instance(),
                 "x": v.series(x[:12]),
-                "tau": v.size(),
-                "alpha": v.number(least=0.0),
+                "forcing": v.size(),
                 "paths": v.size(),
                 "states_per_path": v.size(),
                 "ridge": v.number(above=0.0),

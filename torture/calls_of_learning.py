@@ -40,12 +40,11 @@ def _forcing() -> dict[str, Row]:
         evaluate_discard=10,
     )
     objective = Row(
-        {"model": drift, "x": x, "tau": 4},
+        {"model": drift, "x": x, "forcing": 4},
         {
             "model": v.instance(),
             "x": v.series(x, trials=True),
-            "tau": v.size(),
-            "alpha": v.number(least=0.0),
+            "forcing": v.size(),
         },
     )
     return {
@@ -68,6 +67,7 @@ def _forcing() -> dict[str, Row]:
             {
                 "x": v.series(x, columns=False, trials=True),
                 "config": v.instance(optional=True),
+                "model": v.instance(optional=True),
                 "heldout": optional(fixed),
                 "standardizer": v.instance(optional=True),
                 "dt": v.number(above=0.0, optional=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import palrnn
 from torture import values as v
 from torture.calls import Kinds, Row, noisy, optional, series
 from torture.calls import drift as _drift
@@ -97,15 +98,26 @@ def _model() -> dict[str, Row]:
             | {"gated": v.size(0, most=5)},
         ),
         "PALRNN": Row(
-            {"drift": drift, "process_std": 0.1, "observation_std": 0.1, "gate_std": 0.1},
+            {"drift": drift, "process": 0.1, "observation": 0.1, "gate_std": 0.1},
             {
                 "drift": v.instance(),
-                "process_std": v.deviation(),
-                "observation_std": v.deviation(),
+                "process": v.deviation(),
+                "observation": v.deviation(),
                 "gate_std": v.number(least=0.0),
-                "initial_std": v.deviation(optional=True),
+                "initial": v.deviation(optional=True),
+                "observation_map": v.instance(optional=True),
             },
         ),
+        "Noise": Row({"kind": "isotropic", "values": 0.1}, {"kind": v.choice(), "values": v.deviation()}),
+        "ObservationMap": Row(
+            {"B": np.eye(3, 5), "d": np.zeros(3)},
+            {"B": v.array(np.eye(3, 5)).without("longer"), "d": v.array(np.zeros(3)).without("none")},
+        ),
+        "check_surrogate": Row(
+            {"model": drift},
+            {"model": v.instance(), "states": v.size(), "scale": v.number(above=0.0), "seed": v.seed()},
+        ),
+        "register_family": Row({"name": "alrnn", "cls": palrnn.ALRNN}, {"name": None, "cls": v.instance()}),
         "import_torch": Row({"path": "", "gated": 2}, {"path": v.path(), "gated": None}),
         "initial_alrnn": Row(
             {"latent_dim": 5, "observed_dim": 3, "gated": 2},
@@ -127,6 +139,7 @@ def _model() -> dict[str, Row]:
                 "dt": v.number(above=0.0, optional=True),
                 "training": v.instance(optional=True).without("dict", "list"),
                 "arrays": v.instance(optional=True).without("dict", "list"),
+                "forcing": v.instance(optional=True),
             },
         ),
     }
@@ -143,10 +156,10 @@ def _invariants() -> dict[str, Row]:
     }
     return {
         "cycles": Row(
-            {"model": drift, "trajectory": np.asarray(drift.rollout(x[0], 60)), "max_period": 3},
+            {"model": drift, "trajectory": np.asarray(drift.rollout(x[0], 60).states), "max_period": 3},
             {
                 "model": v.instance(),
-                "trajectory": v.series(np.asarray(drift.rollout(x[0], 60))),
+                "trajectory": v.series(np.asarray(drift.rollout(x[0], 60).states)),
                 "max_period": v.size(),
                 "min_period": v.size(),
                 "most_words": v.size(),

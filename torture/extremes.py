@@ -187,7 +187,7 @@ def million_steps() -> Iterator[Case]:
         return [found.increments, found.mean, palrnn.smooth(found, paths=2).states]
 
     yield _case("train on a million steps", lambda: palrnn.train(x, config, progress=quiet).model.theta)
-    yield _case("roll out a million steps", lambda: np.asarray(drift.rollout(x[0], steps)))
+    yield _case("roll out a million steps", lambda: np.asarray(drift.rollout(x[0], steps).states))
     yield _case(
         "exponents of a million steps", lambda: palrnn.lyapunov_spectrum(drift, x[0], steps=steps).exponents
     )

@@ -33,11 +33,18 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "PALRNN",
         "Checkpoint",
         "CheckpointError",
-        "DivergenceWarning",
-        "Trajectory",
+        "Forcing",
+        "Noise",
+        "ObservationMap",
+        "PiecewiseAffine",
+        "Rollout",
+        "Surrogate",
+        "SurrogateError",
+        "check_surrogate",
         "import_torch",
         "initial_alrnn",
         "load_checkpoint",
+        "register_family",
         "save_checkpoint",
     ),
     "invariants": (
@@ -139,7 +146,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from palrnn.data import *  # noqa: F403
-    from palrnn.facade import *  # noqa: F403
+    from palrnn.facade import Reconstruction, ReportSettings, reconstruct  # noqa: F401
     from palrnn.forcing import *  # noqa: F403
     from palrnn.geometry import *  # noqa: F403
     from palrnn.inference import *  # noqa: F403

@@ -38,7 +38,7 @@ def lorenz_file(tmp_path):
 @pytest.fixture
 def tent_files(tmp_path):
     save_checkpoint(tmp_path / "tent.safetensors", _tent(), dt=1.0)
-    np.save(tmp_path / "truth.npy", _tent().rollout([0.2], 3000))
+    np.save(tmp_path / "truth.npy", _tent().rollout([0.2], 3000).states)
     return tmp_path / "tent.safetensors", tmp_path / "truth.npy"
 
 

@@ -35,7 +35,7 @@ def test_a_simulated_system_becomes_a_model_a_history_and_a_picture(tmp_path, ca
     assert (folder / "loss.png").read_bytes().startswith(b"\x89PNG")
     settings = tomllib.loads((folder / "config.toml").read_text())
     assert settings["data"]["observation_std"] == 0.1
-    assert settings["training"]["tau"] == 5
+    assert settings["training"]["forcing"]["interval"] == 5
 
 
 def test_a_file_is_standardised_by_its_training_part(tmp_path):
@@ -112,7 +112,7 @@ def test_tau_of_a_file_is_chosen_from_its_data_and_told(tmp_path):
     words = [word for word in QUICK if word not in ("--tau", "5")]
     assert run("train", tmp_path / "x.npy", *words, "-o", tmp_path / "run", "-q") == 0
     settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
-    assert settings["training"]["tau"] == suggest_tau(x)
+    assert settings["training"]["forcing"]["interval"] == suggest_tau(x)
     # the same bytes from the file that tells it
     again = ("train", "--config", tmp_path / "run" / "config.toml", "-o", tmp_path / "again", "-q")
     assert run(*again) == 0

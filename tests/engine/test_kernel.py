@@ -13,7 +13,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import palrnn.engine.kernel as home
-import palrnn.model.kernels
+import palrnn.model.kernels.alrnn
 from palrnn.engine.kernel import kernel, pin_blas, source_stamp
 
 
@@ -99,12 +99,12 @@ def test_a_change_elsewhere_renews_nothing(package):
 
 def test_a_change_of_the_compiler_flags_renews_every_kernel_of_the_package(monkeypatch, tmp_path):
     source_stamp.cache_clear()
-    before = source_stamp(palrnn.model.kernels.__name__)
+    before = source_stamp(palrnn.model.kernels.alrnn.__name__)
     changed = tmp_path / "kernel.py"
     changed.write_text("# other flags\n")
     monkeypatch.setattr(home, "__file__", str(changed))
     source_stamp.cache_clear()
-    assert source_stamp(palrnn.model.kernels.__name__) != before
+    assert source_stamp(palrnn.model.kernels.alrnn.__name__) != before
     source_stamp.cache_clear()
 
 

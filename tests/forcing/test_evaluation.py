@@ -44,7 +44,7 @@ def test_an_evaluation_is_what_the_invariants_say(series):
     heldout = series[4000:]
     result = train(series[:4000], CONFIG, heldout=heldout, dt=0.01)
     last = result.history.evaluations[-1]
-    states = result.model.rollout(heldout[0], 1000, discard=100)
+    states = result.model.rollout(heldout[0], 1000, discard=100).states
     assert last.dstsp == dstsp(states[:, :3], heldout[:1000]).value
     spectrum = lyapunov_spectrum(result.model, heldout[0], steps=1000, discard=100, dt=0.01, k=1)
     assert last.lyapunov == spectrum.largest

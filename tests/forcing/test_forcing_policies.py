@@ -8,9 +8,9 @@ import pytest
 from palrnn.data import Standardizer, lorenz63
 from palrnn.forcing import TrainConfig, itf_gradient, itf_loss, train
 from palrnn.forcing.batches import Batches
-from palrnn.forcing.kernels import loss_and_gradient
-from palrnn.forcing.objective import packed
-from palrnn.model import initial_alrnn
+from palrnn.forcing.kernels.rollout import loss_and_gradient
+from palrnn.model import Forcing, initial_alrnn
+from palrnn.model.surrogate import training_vector
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +30,17 @@ def first_batch(series, config):
 
 
 def test_generalised_forcing_learns_with_partial_strength_at_every_step(series):
-    config = TrainConfig(
-        **(SMALL.model_dump() | {"tau": 1, "alpha": 0.2, "updates": 3000, "learning_rate": 5e-3})
-    )
+    policy = Forcing.generalised(0.2)
+    config = SMALL.changed(forcing=policy, updates=3000, learning_rate=5e-3)
     result, start = train(series, config), initial_alrnn(8, 3, 3)
     # scored as it was trained; measured: down by a factor of 70
-    assert itf_loss(result.model, series, 1, alpha=0.2) < 0.1 * itf_loss(start, series, 1, alpha=0.2)
+    assert itf_loss(result.model, series, policy) < 0.1 * itf_loss(start, series, policy)
 
 
 @pytest.mark.parametrize(("schedule", "middle"), [("linear", 0.55), ("exponential", np.sqrt(0.1))])
 def test_the_strength_is_annealed_over_the_whole_run(series, schedule, middle):
     config = SMALL.changed(updates=100, final_alpha=0.1, alpha_schedule=schedule)
-    strengths = config.alphas(0, 101)
+    strengths = config.forcing.strengths_of_updates(0, 101, 100)
     assert strengths[[0, 50, 100]] == pytest.approx([1.0, middle, 0.1], rel=1e-12)
     np.testing.assert_array_equal(train(series, config).history.alpha, strengths[:100])
 
@@ -56,7 +55,7 @@ def test_each_update_is_forced_with_its_own_strength(series):
     model = initial_alrnn(8, 3, 3)
     for loss, rows, alpha in zip(losses, starts, (0.0, 0.5), strict=True):
         batch = series[rows[:, None] + np.arange(30)]
-        assert loss == pytest.approx(itf_loss(model, batch, 5, alpha=alpha), rel=1e-9)
+        assert loss == pytest.approx(itf_loss(model, batch, Forcing.generalised(alpha, 5)), rel=1e-9)
 
 
 def test_input_noise_enters_the_network_but_not_the_targets(series):
@@ -98,7 +97,7 @@ def test_the_gradient_in_single_precision_at_the_papers_size_agrees_with_double(
     model = initial_alrnn(30, 3, 10, seed=3)
     starts = np.arange(16, dtype=np.int64) * 200
     _, expected = itf_gradient(model, np.stack([series[s : s + 200] for s in starts]), 16)
-    x, theta = series.astype(np.float32), packed(model).astype(np.float32)
+    x, theta = series.astype(np.float32), training_vector(model).astype(np.float32)
     gradient = np.empty_like(theta)
     loss_and_gradient(theta, 30, 10, x, starts, 200, 16, np.float32(1), np.float32(1e-25), gradient)
     exact = np.concatenate([expected.theta, expected.E.ravel()])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles import teacher_forcing as plain
 
 from palrnn.forcing import itf_gradient, itf_loss
-from palrnn.model import ALRNN
+from palrnn.model import ALRNN, Forcing
 
 
 def random_model(rng, dim, seen, gated):
@@ -29,7 +29,7 @@ def by_autodiff(model, x, tau, alpha):
 
 def assert_same_gradient(model, x, tau, alpha):
     expected_loss, expected = by_autodiff(model, x, tau, alpha)
-    found_loss, found = itf_gradient(model, x, tau, alpha=alpha)
+    found_loss, found = itf_gradient(model, x, Forcing.generalised(alpha, tau))
     # both are exact up to rounding in float64; the scale is that of the largest entry
     scale = max(float(np.abs(part).max()) for part in expected) + 1e-12
     assert found_loss == pytest.approx(float(expected_loss), rel=1e-10)
@@ -102,9 +102,9 @@ def test_no_forcing_is_the_free_run(tau, alpha):
     rng = np.random.default_rng(4)
     model = random_model(rng, 4, 2, 2)
     x = rng.standard_normal((20, 2))
-    free = model.rollout(x[0], 20)[:, :2]
+    free = model.rollout(x[0], 20).states[:, :2]
     expected = np.mean(np.sum((free[1:] - x[1:]) ** 2, axis=1))
-    assert itf_loss(model, x, tau, alpha=alpha) == pytest.approx(expected, rel=1e-12)
+    assert itf_loss(model, x, Forcing.generalised(alpha, tau)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_batch_is_the_mean_of_its_sequences():
@@ -122,16 +122,16 @@ def test_free_units_have_equal_gradients_in_A_and_on_the_diagonal_of_W():
 
 
 @pytest.mark.parametrize(
-    ("x", "tau", "alpha", "words"),
+    ("x", "forcing", "words"),
     [
-        (np.zeros((5, 3)), 2, 1.0, "x must be"),
-        (np.zeros((1, 2)), 2, 1.0, "x must be"),
-        (np.full((5, 2), np.nan), 2, 1.0, "x must be finite"),
-        (np.zeros((5, 2)), 0, 1.0, "tau must be"),
-        (np.zeros((5, 2)), 2, 1.5, "alpha must be"),
+        (np.zeros((5, 3)), 2, "x must be"),
+        (np.zeros((1, 2)), 2, "x must be"),
+        (np.full((5, 2), np.nan), 2, "x must be finite"),
+        (np.zeros((5, 2)), 0, "forcing must be a Forcing or a number of steps: forcing must be >= 1, got 0"),
+        (np.zeros((5, 2)), 0.5, "forcing must be a Forcing or a number of steps"),
     ],
 )
-def test_wrong_arguments_are_named(x, tau, alpha, words):
+def test_wrong_arguments_are_named(x, forcing, words):
     model = random_model(np.random.default_rng(0), 4, 2, 2)
     with pytest.raises(ValueError, match=words):
-        itf_loss(model, x, tau, alpha=alpha)
+        itf_loss(model, x, forcing)

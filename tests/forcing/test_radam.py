@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from palrnn.forcing.kernels.updates import radam_step
 from palrnn.forcing.objective import TINY
-from palrnn.forcing.update_kernels import radam_step
 
 
 def recorded_gradients(steps, size, seed=0):

@@ -125,7 +125,9 @@ def test_a_finished_run_is_returned_as_it_is(series, tmp_path):
 
 def test_another_setting_in_the_same_folder_is_refused_by_name(series, tmp_path):
     train(series, CONFIG, run=tmp_path)
-    with pytest.raises(ValueError, match=r"tau = 5, asked for 6"):
+    with pytest.raises(
+        ValueError, match=r"forcing = Forcing.annealed\(1, 0.5, interval=5.* asked for .*interval=6"
+    ):
         train(series, CONFIG.changed(tau=6), run=tmp_path)
 
 

@@ -8,7 +8,7 @@ from safetensors.numpy import load_file
 from palrnn.cli.main import main
 from palrnn.data import Standardizer
 from palrnn.geometry import compare_geometries, itf_fisher
-from palrnn.model import ALRNN, PALRNN, save_checkpoint
+from palrnn.model import ALRNN, PALRNN, Forcing, save_checkpoint
 
 PNG = b"\x89PNG"
 
@@ -59,7 +59,9 @@ def test_the_command_writes_matrices_summary_and_figures(capsys, folder, drift):
     names = {"itf", "observed", "complete", "missing", "missing_state", "missing_switching"}
     assert set(matrices) == names
     x = Standardizer([5.0, -3.0], [2.0, 4.0]).transform(np.load(folder / "series.npy"))[:40]
-    np.testing.assert_allclose(matrices["itf"], itf_fisher(drift, x, 7, 0.3, alpha=0.5), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        matrices["itf"], itf_fisher(drift, x, Forcing.generalised(0.5, 7), 0.3), rtol=1e-9, atol=1e-9
+    )
     gap = math.log10(40 * np.trace(matrices["itf"]) / np.trace(matrices["observed"]))
     assert values["gap"] == pytest.approx(gap, abs=1e-9)
     assert values["null"] == 2

@@ -3,7 +3,7 @@ import pytest
 from oracles.forced_jacobian import gauss_newton
 
 from palrnn.geometry import ITFOperator, itf_fisher, itf_trace
-from palrnn.model import ALRNN, PALRNN
+from palrnn.model import ALRNN, PALRNN, Forcing
 
 # (latent, observed, gated, tau, T, alpha): no gate, all gated, all observed, never forced, always forced, GTF
 CASES = [
@@ -33,7 +33,7 @@ def random_case(latent, observed, gated, tau, steps, alpha):
 @pytest.mark.parametrize("case", CASES)
 def test_itf_fisher_equals_the_gauss_newton_matrix_of_automatic_differentiation(case):
     model, x, tau, alpha = random_case(*case)
-    fisher = itf_fisher(model, x, tau, 0.2, alpha=alpha)
+    fisher = itf_fisher(model, x, Forcing.generalised(alpha, tau), 0.2)
     expected = gauss_newton(model, x, tau, 0.2, alpha)
     # both are exact up to rounding; the recursion is well conditioned on these short rollouts
     np.testing.assert_allclose(fisher, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
@@ -42,11 +42,11 @@ def test_itf_fisher_equals_the_gauss_newton_matrix_of_automatic_differentiation(
 @pytest.mark.parametrize("case", CASES)
 def test_trace_and_products_agree_with_the_dense_matrix(case):
     model, x, tau, alpha = random_case(*case)
-    operator = ITFOperator(model, x, tau, 0.2, alpha)
+    operator = ITFOperator(model, x, Forcing.generalised(alpha, tau), 0.2)
     dense = operator.dense()
     vectors = np.random.default_rng(0).standard_normal((len(dense), 3))
     assert operator.trace() == pytest.approx(np.trace(dense), rel=1e-12)
-    assert itf_trace(model, x, tau, 0.2, alpha=alpha) == operator.trace()
+    assert itf_trace(model, x, Forcing.generalised(alpha, tau), 0.2) == operator.trace()
     # one rounding error per step, relative to the largest entry
     scale = np.abs(dense @ vectors).max()
     np.testing.assert_allclose(operator @ vectors, dense @ vectors, atol=1e-12 * scale)
@@ -55,7 +55,7 @@ def test_trace_and_products_agree_with_the_dense_matrix(case):
 
 def test_lanczos_gives_the_leading_eigenpairs_of_the_dense_matrix():
     model, x, tau, alpha = random_case(6, 3, 4, 4, 40, 1.0)
-    operator = ITFOperator(model, x, tau, 0.1, alpha)
+    operator = ITFOperator(model, x, Forcing.generalised(alpha, tau), 0.1)
     values, vectors = operator.leading(5)
     expected = np.linalg.eigvalsh(operator.dense())[::-1][:5]
     # eigsh converges to machine precision by default
@@ -115,17 +115,17 @@ def test_a_forced_rollout_that_diverges_is_an_error_that_names_the_step():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tau": 0}, "tau must be >= 1"),
-        ({"observation_std": 0.0}, "observation_std must be positive"),
-        ({"observation_std": np.ones(3)}, "observation_std must be positive"),
-        ({"alpha": 1.5}, "alpha must be from 0 to 1"),
+        ({"forcing": 0}, "forcing must be >= 1"),
+        ({"observation": 0.0}, "observation must be greater than 0"),
+        ({"observation": np.ones(3)}, r"observation must be one number or have shape \(2,\)"),
+        ({"forcing": "often"}, "forcing must be a Forcing or a number of steps"),
         ({"x": np.ones((5, 3))}, "x must have 2 columns"),
         ({"model": "net"}, "model must be an ALRNN"),
     ],
 )
 def test_wrong_arguments_are_named(change, message):
     model, x, _, _ = random_case(4, 2, 2, 3, 12, 1.0)
-    arguments = {"model": model, "x": x, "tau": 3, "observation_std": 0.1} | change
+    arguments = {"model": model, "x": x, "forcing": 3, "observation": 0.1} | change
     with pytest.raises(ValueError, match=message):
         itf_fisher(**arguments)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from palrnn.geometry import louis_terms
-from palrnn.geometry.louis import row_indices
 from palrnn.model import ALRNN, PALRNN
+from palrnn.model.families.alrnn_layout import row_indices
 
 jax.config.update("jax_enable_x64", True)
 

@@ -10,8 +10,8 @@ from palrnn.geometry import (
     mismatch,
     subspace_overlap,
 )
-from palrnn.geometry.comparison import identifiable_basis, null_units
 from palrnn.model import ALRNN, PALRNN
+from palrnn.model.families.alrnn_layout import identifiable_basis, null_units
 
 
 def random_spd(size, rng, spread=2.0):

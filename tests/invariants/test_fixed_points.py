@@ -77,7 +77,9 @@ def test_all_regions_of_fourteen_gates_are_solved():
     # the map contracts, so there is exactly one fixed point, and rollouts end there
     assert len(result) == 1
     assert result.stable[0]
-    np.testing.assert_allclose(model.rollout(np.zeros(3), 1, discard=2000)[0], result.points[0], atol=1e-10)
+    np.testing.assert_allclose(
+        model.rollout(np.zeros(3), 1, discard=2000).states[0], result.points[0], atol=1e-10
+    )
 
 
 def test_singular_regions_are_counted_not_hidden():
@@ -103,14 +105,14 @@ def test_a_palrnn_is_judged_by_its_drift():
 
 def test_too_many_regions_are_refused_by_name():
     model = ALRNN(np.zeros(20), np.zeros((20, 20)), np.zeros(20), np.zeros((20, 1)), 18)
-    with pytest.raises(ValueError, match=r"model has 18 gated units.*most_gated is 16"):
+    with pytest.raises(ValueError, match=r"model has 18 gates.*most_gated is 16"):
         fixed_points(model)
 
 
 def test_a_known_period_two_map():
     # z' = 1 for z <= 0 and -2 z + 1 for z > 0: 0 -> 1 -> -1 -> 1, a stable cycle {1, -1}
     model = _map1d(0.0, -2.0, 1.0)
-    found = cycles(model, model.rollout([0.3], 50), max_period=6)
+    found = cycles(model, model.rollout([0.3], 50).states, max_period=6)
     assert [cycle.period for cycle in found] == [2]
     np.testing.assert_allclose(np.sort(found[0].states[:, 0]), [-1.0, 1.0])
     assert found[0].stable
@@ -121,20 +123,20 @@ def test_the_tent_map_has_all_its_cycles():
     # z' = 1 - a |z| at a = 1.99: nearly the full tent, with (2^k - sum over divisors) / k cycles of period k;
     # all of them up to period 5 exist for a > 1.9 (the last kneading word of length 5 appears before 1.93)
     model = _map1d(1.99, -1.99, 1.0)
-    found = cycles(model, model.rollout([0.1234], 3000), max_period=5)
+    found = cycles(model, model.rollout([0.1234], 3000).states, max_period=5)
     periods = [cycle.period for cycle in found]
     assert [periods.count(k) for k in (2, 3, 4, 5)] == [1, 2, 3, 6]
     for cycle in found:
         assert abs(cycle.multipliers[0]) == pytest.approx(1.99**cycle.period, rel=1e-12)
         assert not cycle.stable
-        again = model.rollout_from(cycle.states[0], cycle.period + 1)
+        again = model.rollout_from(cycle.states[0], cycle.period + 1).states
         np.testing.assert_allclose(again[-1], again[0], atol=1e-12)
 
 
 def test_a_word_without_an_admissible_cycle_is_not_a_cycle():
     # a contraction to a fixed point that changes its code once on the way
     model = _map1d(0.5, 0.5, 1.0)
-    assert cycles(model, model.rollout([-3.0], 40), max_period=8) == []
+    assert cycles(model, model.rollout([-3.0], 40).states, max_period=8) == []
 
 
 @pytest.mark.parametrize(("seed", "period"), [(276, 8), (388, 9), (298, 20)])
@@ -142,7 +144,7 @@ def test_the_stable_cycle_of_a_random_network_is_found(seed, period):
     rng = np.random.default_rng(seed)
     A, W = rng.uniform(-0.3, 0.5, 6), 1.2 * rng.standard_normal((6, 6)) / np.sqrt(3)
     model = ALRNN(A, W, rng.standard_normal(6), rng.standard_normal((6, 2)), 4)
-    states = model.rollout(np.zeros(2), 300, discard=3000)
+    states = model.rollout(np.zeros(2), 300, discard=3000).states
     # the attractor's own period, from the trajectory alone
     assert next(k for k in range(1, 30) if np.abs(states[k:] - states[:-k]).max() < 1e-9) == period
     found = cycles(model, states, max_period=period)
@@ -155,6 +157,6 @@ def test_the_stable_cycle_of_a_random_network_is_found(seed, period):
 def test_errors_name_the_argument():
     model = _map1d(0.0, -2.0, 1.0)
     with pytest.raises(ValueError, match="max_period must be from 2 to 9"):
-        cycles(model, model.rollout([0.3], 10), max_period=50)
+        cycles(model, model.rollout([0.3], 10).states, max_period=50)
     with pytest.raises(ValueError, match="trajectory must have 1 columns"):
         cycles(model, np.zeros((10, 2)))

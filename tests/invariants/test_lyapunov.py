@@ -123,7 +123,7 @@ def _cycling(seed):
 @pytest.mark.parametrize("seed", [276, 388])
 def test_on_a_stable_cycle_the_exponents_are_the_logs_of_its_multipliers(seed):
     model = _cycling(seed)
-    cycle = next(c for c in cycles(model, model.rollout(np.zeros(2), 300, discard=3000)) if c.stable)
+    cycle = next(c for c in cycles(model, model.rollout(np.zeros(2), 300, discard=3000).states) if c.stable)
     result = lyapunov_spectrum(model, np.zeros(2), steps=500 * cycle.period, discard=3000, dt=1.0)
     expected = np.log(np.abs(cycle.multipliers)) / cycle.period
     # complex multipliers turn the directions for ever: O(1) over the whole run
@@ -148,7 +148,7 @@ def test_it_equals_library_qr_along_the_rollout():
     x1 = np.array([0.3, -0.2])
     steps = 40  # rounding grows by 1.7 a step: after 40, both rollouts still have the same gates
     result = lyapunov_spectrum(model, x1, steps=steps, discard=0, dt=0.5, seed=9)
-    states = model.rollout(x1, steps)
+    states = model.rollout(x1, steps).states
     assert len(np.unique(model.codes(states), axis=0)) > 1
     rng = np.random.default_rng(np.random.SeedSequence(9, spawn_key=(1,)))
     directions = np.linalg.qr(rng.standard_normal((6, 6)))[0]

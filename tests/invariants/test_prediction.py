@@ -34,7 +34,7 @@ def test_chunks_do_not_change_the_result(monkeypatch):
 
 def test_the_true_model_predicts_without_error():
     model = ALRNN([0.5, 0.2], [[0.1, 0.4], [-0.6, 0.3]], [0.2, 0.1], np.eye(2), 1)
-    x = model.rollout([1.0, -1.0], 60)
+    x = model.rollout([1.0, -1.0], 60).states
     result = prediction_error(model, x, 10, lyapunov=1.0, horizon=30)
     assert result.mse.max() < 1e-28  # rounding of contracting steps
     assert result.censored == 1.0

@@ -16,9 +16,9 @@ SCALE = Standardizer(np.array([5.0]), np.array([3.0]))
 
 def test_hard_gated_quantities_are_those_of_the_rollout_in_raw_units():
     model = _tent()
-    reference = SCALE.inverse(model.rollout([0.2], 2000))
+    reference = SCALE.inverse(model.rollout([0.2], 2000).states)
     result = quantities_of_interest(model, reference, standardizer=SCALE, x1=[5.9], discard=50, dt=1.0)
-    generated = 3.0 * model.rollout([0.3], 2000, discard=50) + 5.0
+    generated = 3.0 * model.rollout([0.3], 2000, discard=50).states + 5.0
     # (5.9 - 5) / 3 is 0.3 up to rounding, which the map doubles every step or so: compare what does not care
     assert result.generated.shape == generated.shape
     assert result.dstsp.value == dstsp(result.generated, reference).value
@@ -30,7 +30,7 @@ def test_hard_gated_quantities_are_those_of_the_rollout_in_raw_units():
 
 def test_the_sampled_counterpart_has_noise_and_the_hard_one_has_not():
     model = PALRNN(_tent(), 0.02, 0.5, 0.02)
-    reference = SCALE.inverse(model.drift.rollout([0.2], 3000))
+    reference = SCALE.inverse(model.drift.rollout([0.2], 3000).states)
     both = stochastic_counterparts(model, reference, standardizer=SCALE, dt=1.0, discard=100)
     assert both.hard.diverged_at is None
     assert both.sampled.diverged_at is None
@@ -48,7 +48,7 @@ def test_the_sampled_counterpart_has_noise_and_the_hard_one_has_not():
 
 def test_the_sampled_trajectory_is_the_models_own():
     model = PALRNN(_tent(), 0.02, 0.1, 0.02)
-    reference = model.drift.rollout([0.2], 500)
+    reference = model.drift.rollout([0.2], 500).states
     result = quantities_of_interest(model, reference, discard=10, seed=4)
     sample = model.sample(reference[0], 510, seed=4)
     np.testing.assert_array_equal(result.states, sample.states[10:])
@@ -74,7 +74,7 @@ def test_counterparts_need_a_palrnn():
 
 def test_the_exponent_comes_from_the_same_start_and_length():
     model = PALRNN(_tent(), 0.02, 0.1, 0.3)
-    reference = model.drift.rollout([0.2], 300)
+    reference = model.drift.rollout([0.2], 300).states
     result = quantities_of_interest(
         PALRNN(_tent(1.2), 0.01, 0.1, 0.02), reference, discard=10, seed=3, dt=1.0
     )

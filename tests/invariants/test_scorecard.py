@@ -24,7 +24,7 @@ def _lorenz_model():
 
 def test_against_a_series_every_number_is_the_one_of_its_own_function():
     model = _tent()
-    series = np.asarray(model.rollout([0.2], 4000))
+    series = np.asarray(model.rollout([0.2], 4000).states)
     card = scorecard(model, series, dt=1.0, steps=9000, discard=50, lyapunov=np.log(1.7), pairs=3)
     # a series gives half of itself as the reference, so that the rest can tell the floor
     assert len(card.reference) == 2000
@@ -70,7 +70,7 @@ def test_it_survives_json_with_infinities_and_divergence():
 
 def test_a_palrnn_is_scored_twice():
     model = PALRNN(_tent(), 0.01, 0.1, 0.02)
-    card = scorecard(model, np.asarray(model.drift.rollout([0.2], 1000)), dt=1.0, discard=10, pairs=1)
+    card = scorecard(model, np.asarray(model.drift.rollout([0.2], 1000).states), dt=1.0, discard=10, pairs=1)
     assert card.sampled.dstsp.value != card.hard.dstsp.value
     assert card.as_dict()["sampled"]["exponents"] is not None
 

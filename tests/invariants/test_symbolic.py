@@ -48,7 +48,7 @@ def test_the_entropy_of_a_tent_map_is_its_lyapunov_exponent():
     # Pesin: the entropy rate of a generating partition is log2 of the slope; words of 9 codes are seen often
     slope = 1.7
     model = _tent(slope)
-    result = symbolic_dynamics(model.codes(model.rollout([0.1234], 200_000, discard=100)))
+    result = symbolic_dynamics(model.codes(model.rollout([0.1234], 200_000, discard=100).states))
     assert result.entropy_rate(order=8) == pytest.approx(np.log2(slope), abs=0.02)
     assert result.entropy_rate(order=8) < result.entropy_rate(order=1)
 

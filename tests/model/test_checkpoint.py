@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from oracles.full_checkpoint import EXTRAS, TRAINING, full_checkpoint
+from oracles.full_checkpoint import EXTRAS, TRAINING, full_checkpoint, version_1
 from oracles.networks import networks, random_network
 from safetensors import safe_open
 from safetensors.numpy import save as library_bytes
@@ -18,6 +18,11 @@ from safetensors.numpy import save as library_bytes
 from palrnn.data import Standardizer
 from palrnn.engine import files
 from palrnn.model import (
+    PALRNN,
+    CheckpointError,
+    Forcing,
+    Noise,
+    ObservationMap,
     checkpoint_bytes,
     checkpoint_from_bytes,
     load_checkpoint,
@@ -51,10 +56,10 @@ def test_everything_comes_back_bit_for_bit(tmp_path, kind):
         _same_bits(loaded.arrays[name], np.asarray(array, dtype=array.dtype.newbyteorder("=")))
         assert loaded.arrays[name].flags.writeable or array.size == 0
     if kind == "PALRNN":
-        for name in ("process_std", "gate_std", "initial_std"):
+        for name in ("process", "gate_std", "initial"):
             assert getattr(loaded.model, name) == getattr(saved["model"], name)
-            assert type(getattr(loaded.model, name)) is float
-        _same_bits(loaded.model.observation_std, saved["model"].observation_std)
+            assert type(getattr(loaded.model, name)) is type(getattr(saved["model"], name))
+        _same_bits(loaded.model.observation.std, saved["model"].observation.std)
 
 
 @given(
@@ -112,6 +117,7 @@ def test_the_safetensors_library_reads_our_files_and_we_read_its(tmp_path):
         dt=again.dt,
         training=again.training,
         arrays=again.arrays,
+        forcing=again.forcing,
     ) == checkpoint_bytes(**full_checkpoint())
 
 
@@ -128,7 +134,7 @@ def test_arrays_begin_at_multiples_of_their_width():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "model"}, "model must be an ALRNN or a PALRNN, got str"),
+        ({"model": "model"}, "model must be an ALRNN, another Surrogate or a PALRNN, got str"),
         ({"standardizer": Standardizer([0.0], [1.0])}, "standardizer must have 2 coordinates, has 1"),
         ({"dt": 0.0}, "dt must be greater than 0"),
         ({"dt": np.nan}, "dt must be a finite number"),
@@ -161,3 +167,59 @@ def test_a_failure_while_saving_leaves_the_old_checkpoint(tmp_path, monkeypatch)
         save_checkpoint(path, random_network(3, 1, 1, seed=2))
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["a.safetensors"]
+
+
+@pytest.mark.parametrize("kind", ["ALRNN", "PALRNN"])
+def test_files_of_format_1_are_read_without_losing_a_digit(kind):
+    saved = full_checkpoint(kind)
+    held, text = version_1(checkpoint_bytes(**saved))
+    assert "W" in held
+    loaded = checkpoint_from_bytes(library_bytes(held, metadata=text))
+    # the forcing was not in the header then, but in the settings of training
+    assert loaded.forcing == Forcing.identity(16)
+    again = checkpoint_bytes(
+        loaded.model,
+        standardizer=loaded.standardizer,
+        dt=loaded.dt,
+        training=loaded.training,
+        arrays=loaded.arrays,
+        forcing=saved["forcing"],
+    )
+    assert again == checkpoint_bytes(**saved)
+
+
+@pytest.mark.parametrize(
+    ("gated", "message"), [(9, "from 0 to 4"), (True, "whole"), (10**400, "from 0 to 4")]
+)
+def test_a_damaged_file_of_format_1_is_told_so(gated, message):
+    held, text = version_1(checkpoint_bytes(**full_checkpoint()))
+    header = json.loads(text["header"]) | {"gated": gated}
+    with pytest.raises(CheckpointError, match=f"damaged checkpoint: gated must be .*{message}"):
+        checkpoint_from_bytes(library_bytes(held, metadata=text | {"header": json.dumps(header)}))
+
+
+@pytest.mark.parametrize(
+    ("training", "forcing"),
+    [
+        ({"config": {"tau": 5, "alpha": 0.5, "final_alpha": None}}, Forcing.generalised(0.5, 5)),
+        ({"config": {"tau": 1, "alpha": 1.0, "final_alpha": 0.1}}, Forcing.generalised(0.1, 1)),
+        ({"training": {"tau": 8, "updates": 10}}, Forcing.identity(8)),
+        ({"config": {"forcing": Forcing.annealed(0.5, 0.2).to_dict()}}, Forcing.generalised(0.2)),
+        ({"config": {"updates": 3}}, None),
+        ({}, None),
+    ],
+)
+def test_the_forcing_of_a_model_without_one_in_its_header_is_that_of_its_training(training, forcing):
+    assert (
+        checkpoint_from_bytes(checkpoint_bytes(random_network(2, 1, 1), training=training)).forcing == forcing
+    )
+
+
+def test_full_noise_and_an_observation_map_come_back_bit_for_bit():
+    drift, root = random_network(4, 2, 3, seed=5), np.random.default_rng(0).standard_normal((4, 4))
+    B, d = np.random.default_rng(1).standard_normal((2, 4)), np.array([1 / 3, -2.0])
+    model = PALRNN(drift, root @ root.T, Noise.diagonal([0.1, 0.7]), 0.3, None, ObservationMap(B, d))
+    loaded = checkpoint_from_bytes(checkpoint_bytes(model)).model
+    assert (loaded.process, loaded.observation, loaded.initial) == (model.process, model.observation, None)
+    assert loaded.observation_map == model.observation_map
+    assert not loaded.is_standard

@@ -55,7 +55,7 @@ def test_an_imported_network_does_what_the_published_one_does(torch, tmp_path):
     z = x @ B
     z[:2] = x
     np.testing.assert_allclose(model.embed(x.numpy()), z.numpy(), rtol=1e-14)
-    for state_of_model in model.rollout(x.numpy(), 20):
+    for state_of_model in model.rollout(x.numpy(), 20).states:
         np.testing.assert_allclose(state_of_model, z.numpy(), rtol=1e-9, atol=1e-12)
         z = A * z + torch.cat([z[:-gated], torch.relu(z[-gated:])]) @ W.T + h
 

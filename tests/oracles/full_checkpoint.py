@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 from oracles.networks import random_network
+from safetensors.numpy import load
 
 from palrnn.data import Standardizer
-from palrnn.model import PALRNN
+from palrnn.model import PALRNN, Forcing
 
 EXTRAS = {
     "first_moment": np.random.default_rng(0).standard_normal((7, 3)).astype(np.float32),
@@ -35,4 +37,22 @@ def full_checkpoint(kind: str = "PALRNN") -> dict[str, Any]:
         "dt": 0.01,
         "training": TRAINING,
         "arrays": EXTRAS,
+        "forcing": Forcing.generalised(0.3, 2),
     }
+
+
+def version_1(data: bytes) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arrays and the text that format 1, of AL-RNNs with diagonal noise, had for a checkpoint."""
+    size = int.from_bytes(data[:8], "little")
+    words = json.loads(data[8 : 8 + size])["__metadata__"]
+    header = json.loads(words["header"])
+    held = load(data)
+    places = {f"model.{name}": name for name in ("A", "W", "h", "E")}
+    places |= {f"noise.{name}": f"{name}_std" for name in ("process", "observation", "initial")}
+    places |= {f"scale.{name}": name for name in ("mean", "std")}
+    header |= {"gated": int(held.pop("model.gated"))}
+    header["kind"] = "PALRNN" if header["kind"] == "PALRNN" else "ALRNN"
+    for name in ("family", "forcing"):
+        del header[name]
+    old = {places.get(name, name): array for name, array in held.items()}
+    return old, words | {"version": "1", "header": json.dumps(header)}

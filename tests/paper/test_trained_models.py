@@ -79,7 +79,7 @@ def test_invariants_are_those_of_the_public_functions_in_raw_coordinates() -> No
     task = invariants_task(SMOKE, checkpoint_task(SMOKE, REGIME))
     measured = json.loads(done(task, model=data))["result"]
     checkpoint = checkpoint_from_bytes(data)
-    states = checkpoint.drift.rollout(checkpoint.arrays["x1"], 1800, 200)
+    states = checkpoint.drift.rollout(checkpoint.arrays["x1"], 1800, 200).states
     assert checkpoint.standardizer is not None
     raw = checkpoint.standardizer.inverse(states[:, :3])
     reference = reference_series(1800, 200, 0.01)

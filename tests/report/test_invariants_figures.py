@@ -84,7 +84,7 @@ def test_one_code_only_is_a_graph_of_one_circle_and_no_arrow(tmp_path):
 
 def test_all_figures_of_a_score_card_are_written(tmp_path):
     model = PALRNN(_tent(), 0.01, 0.1, 0.02)
-    card = scorecard(model, np.asarray(model.drift.rollout([0.2], 1000)), dt=1.0, discard=10, pairs=1)
+    card = scorecard(model, np.asarray(model.drift.rollout([0.2], 1000).states), dt=1.0, discard=10, pairs=1)
     paths = save_invariant_figures(card, tmp_path / "new", kind="svg")
     assert [path.stem for path in paths] == [
         "lyapunov", "convergence", "attractor", "spectra", "transitions", "attractor-sampled",

@@ -28,7 +28,7 @@ def problem():
     states = np.asarray(sample.states)[None, None]
     statistics = sufficient_statistics(other, sample.observations, sample.codes[None], states)
     x = sample.observations[:300].reshape(6, 50, 2)
-    return statistics, PALRNN(other, model.process_std, 0.2, 0.5), x
+    return statistics, PALRNN(other, model.process.std, 0.2, 0.5), x
 
 
 def _objective(statistics, model, x, beta, ridge, drift):
@@ -40,7 +40,7 @@ def _objective(statistics, model, x, beta, ridge, drift):
 
 def test_without_weight_it_is_the_plain_m_step(problem):
     statistics, model, x = problem
-    found = anchored_solution(statistics, model, x, tau=5, beta=0.0, ridge=1e-2)
+    found = anchored_solution(statistics, model, x, forcing=5, beta=0.0, ridge=1e-2)
     np.testing.assert_allclose(
         rows(found), rows(drift_solution(statistics, model.drift, ridge=1e-2)), atol=1e-9
     )
@@ -49,7 +49,7 @@ def test_without_weight_it_is_the_plain_m_step(problem):
 def test_a_heavy_weight_lowers_the_forcing_loss_below_that_of_any_lighter_one(problem):
     statistics, model, x = problem
     losses = [
-        itf_loss(anchored_solution(statistics, model, x, tau=5, beta=b, ridge=1e-2, steps=200), x, 5)
+        itf_loss(anchored_solution(statistics, model, x, forcing=5, beta=b, ridge=1e-2, steps=200), x, 5)
         for b in (0.0, 10.0, 1000.0)
     ]
     assert losses[0] > losses[1] > losses[2]
@@ -59,7 +59,7 @@ def test_a_heavy_weight_lowers_the_forcing_loss_below_that_of_any_lighter_one(pr
 def test_its_end_is_a_minimum_of_the_joint_objective(problem):
     statistics, model, x = problem
     beta, ridge = 20.0, 1e-2
-    found = anchored_solution(statistics, model, x, tau=5, beta=beta, ridge=ridge, steps=500)
+    found = anchored_solution(statistics, model, x, forcing=5, beta=beta, ridge=ridge, steps=500)
     gram, cross = row_moments(statistics)
     theta, q = rows(found), model.process_variances[:, None]
     _, gradient = itf_gradient(found, x, 5)
@@ -79,13 +79,13 @@ def test_its_end_is_a_minimum_of_the_joint_objective(problem):
 @pytest.mark.parametrize("steps", [1, 5])
 def test_even_a_few_steps_never_raise_the_joint_objective(problem, steps):
     statistics, model, x = problem
-    found = anchored_solution(statistics, model, x, tau=5, beta=50.0, ridge=1e-2, steps=steps)
+    found = anchored_solution(statistics, model, x, forcing=5, beta=50.0, ridge=1e-2, steps=steps)
     before, after = (_objective(statistics, model, x, 50.0, 1e-2, d) for d in (model.drift, found))
     assert after < before
 
 
 def test_it_works_without_any_ridge(problem):
     statistics, model, x = problem
-    found = anchored_solution(statistics, model, x, tau=5, beta=5.0, ridge=0.0)
+    found = anchored_solution(statistics, model, x, forcing=5, beta=5.0, ridge=0.0)
     before, after = (_objective(statistics, model, x, 5.0, 0.0, d) for d in (model.drift, found))
     assert after < before

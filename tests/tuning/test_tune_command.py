@@ -109,7 +109,7 @@ def test_a_model_with_noise_keeps_it_unless_told_otherwise(files, capsys):
     save_checkpoint(model, PALRNN(drift, 0.33, 0.22, 0.11))
     call(capsys, "tune", model, x, "-o", run, "--configuration", "baseline", "--process-std", 0.5, *QUICK)
     kept = load_checkpoint(run / "checkpoint.safetensors").model
-    assert (kept.process_std, kept.observation_std, kept.gate_std) == (0.5, 0.22, 0.11)
+    assert (kept.process.std, kept.observation.std, kept.gate_std) == (0.5, 0.22, 0.11)
 
 
 def test_the_anchor_is_forced_as_in_training_unless_told_otherwise(files, capsys):

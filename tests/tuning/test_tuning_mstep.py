@@ -172,8 +172,8 @@ def _exact_statistics(drift, windows, model):
             x,
             F,
             h,
-            model.process_std**2,
-            model.observation_std**2,
+            model.process.std**2,
+            model.observation.std**2,
             drift.embed(x[0]),
             np.diag(model.initial_variances),
         )
@@ -211,7 +211,7 @@ def _linear_problem():
 
 def test_the_update_of_a_linear_model_is_the_exact_em_update():
     windows, drift = _linear_problem()
-    model = PALRNN(drift, 0.6, 0.5, 0.0, initial_std=0.4)
+    model = PALRNN(drift, 0.6, 0.5, 0.0, initial=0.4)
     statistics = _exact_statistics(drift, windows, model)
     after = drift_solution(statistics, drift, ridge=0.0)
     process, observation = noise_solution(statistics, after, diagonal=False, tied_start=False, floor=1e-4)
@@ -233,7 +233,7 @@ def test_em_on_a_linear_model_never_lowers_the_exact_likelihood(initial_std, lea
     for _ in range(25):
         drift = model.drift
         F = np.diag(drift.A) + drift.W
-        noise = model.process_std**2, model.observation_std**2
+        noise = model.process.std**2, model.observation.std**2
         P1 = np.diag(model.initial_variances)
         trace.append(sum(kalman(x, F, drift.h, *noise, drift.embed(x[0]), P1)[0] for x in windows))
         statistics = _exact_statistics(drift, windows, model)
@@ -268,7 +268,7 @@ def test_blending_moves_deviations_and_drift_by_the_blend_factor():
     np.testing.assert_allclose(
         mixed.drift.theta, 0.75 * first.drift.theta + 0.25 * second.drift.theta, rtol=1e-12
     )
-    assert (mixed.process_std, mixed.observation_std) == (pytest.approx(0.35), pytest.approx(0.3))
+    assert (mixed.process.std, mixed.observation.std) == (pytest.approx(0.35), pytest.approx(0.3))
     assert mixed.gate_std == pytest.approx(0.6)
-    assert mixed.initial_std is None
+    assert mixed.initial is None
     assert blended(first, first, 0.25).drift is first.drift

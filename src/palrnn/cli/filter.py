@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SEGMENT, _NOISE, _FILTER = "The segment", "The PAL-RNN (in standardised units, per step)", "The filter"
 # where the paper's fine-tuning starts
-_START_NOISE = {"process_std": 0.1, "observation_std": 0.1, "gate_std": 0.7}
+_START_NOISE = {"process": 0.1, "observation": 0.1, "gate_std": 0.7}
 
 
 def _option(words: str, panel: str) -> Any:
@@ -68,7 +68,7 @@ def filter_command(
     voice = Voice(json, quiet)
     voice.compiling()
     loaded = load_checkpoint(checkpoint / "checkpoint.safetensors" if checkpoint.is_dir() else checkpoint)
-    noise = {"process_std": process_std, "observation_std": observation_std, "gate_std": gate_std}
+    noise = {"process": process_std, "observation": observation_std, "gate_std": gate_std}
     model = _probabilistic(loaded, noise)
     x = _segment(loaded, load_series(series, allow_nan=True), start, length)
     with listening(voice.progress("filter"), "filter") as report:
@@ -94,7 +94,7 @@ def _probabilistic(loaded: Checkpoint, asked: dict[str, float | None]) -> PALRNN
     """Return the PAL-RNN to filter with: the noise asked for, else the model's own, else the usual start."""
     from palrnn.model import PALRNN
 
-    noise: dict[str, Any] = {**_START_NOISE, "initial_std": None}
+    noise: dict[str, Any] = {**_START_NOISE, "initial": None}
     if isinstance(loaded.model, PALRNN):
         noise = {name: getattr(loaded.model, name) for name in noise}
     return PALRNN(
@@ -142,8 +142,8 @@ def _summary(filtered: Filtered, model: PALRNN) -> dict[str, Any]:
         "particles": filtered.particles,
         "target": filtered.target,
         "resampling": filtered.config.resampling,
-        "process_std": model.process_std,
-        "observation_std": model.observation_std,
+        "process_std": model.process.std,
+        "observation_std": model.observation.std,
         "gate_std": model.gate_std,
     }
 

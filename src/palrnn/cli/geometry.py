@@ -66,7 +66,8 @@ def geometry_command(
     from palrnn.data import load_series
     from palrnn.engine.files import write_json
     from palrnn.geometry import IndefiniteInformationWarning, compare_geometries
-    from palrnn.model import load_checkpoint
+    from palrnn.model import Forcing, load_checkpoint
+    from palrnn.model.forcing_policy import forcing_from_numbers
 
     voice = Voice(json, quiet)
     voice.compiling()
@@ -74,17 +75,16 @@ def geometry_command(
     loaded = load_checkpoint(file)
     raw = load_series(series)
     x = _segment(loaded, raw, start, steps)
-    asked = {"process_std": process_std, "observation_std": observation_std, "gate_std": gate_std}
+    asked = {"process": process_std, "observation": observation_std, "gate_std": gate_std}
     model = _probabilistic(loaded, _training_data(loaded, file), asked)
-    trained = loaded.training.get("config") or {}
-    forcing: dict[str, Any] = {
-        "tau": trained.get("tau", 16) if tau is None else tau,
-        "alpha": trained.get("alpha", 1.0) if alpha is None else alpha,
-    }
+    trained = loaded.forcing or Forcing.identity(16)
+    forcing = forcing_from_numbers(
+        trained.interval if tau is None else tau, trained.strength if alpha is None else alpha
+    )
     budget: dict[str, Any] = {"particles": particles, "paths": paths, "states_per_path": states_per_path}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", IndefiniteInformationWarning)
-        found = compare_geometries(model, x, **forcing, **budget, target=target, seed=seed)
+        found = compare_geometries(model, x, forcing, **budget, target=target, seed=seed)
     notes = [str(w.message) for w in caught if issubclass(w.category, IndefiniteInformationWarning)]
     if found.itf is None:
         notes.append(
@@ -95,9 +95,10 @@ def geometry_command(
         "checkpoint": str(file),
         "series": str(series),
         "start": start,
-        **forcing,
-        "process_std": _plain(model.process_std),
-        "observation_std": _plain(model.observation_std),
+        "tau": forcing.interval,
+        "alpha": forcing.strength,
+        "process_std": _plain(model.process.std),
+        "observation_std": _plain(model.observation.std),
         "gate_std": model.gate_std,
         **found.as_dict(),
         "warnings": notes,
@@ -122,13 +123,12 @@ def _probabilistic(loaded: Checkpoint, told: dict[str, Any], asked: dict[str, fl
     """Return the PAL-RNN to filter with: as asked, or the model's own, or as noisy as its training data."""
     from palrnn.model import PALRNN
 
-    usual: dict[str, Any] = {name: told.get(name) or 0.1 for name in ("process_std", "observation_std")}
-    usual |= {"gate_std": 0.1, "initial_std": None}
+    usual: dict[str, Any] = {name: told.get(f"{name}_std") or 0.1 for name in ("process", "observation")}
+    usual |= {"gate_std": 0.1, "initial": None}
     if isinstance(loaded.model, PALRNN):
         usual = {name: getattr(loaded.model, name) for name in usual}
-    return PALRNN(
-        loaded.drift, **(usual | {name: value for name, value in asked.items() if value is not None})
-    )
+    given = {name: value for name, value in asked.items() if value is not None}
+    return PALRNN(loaded.drift, **(usual | given))
 
 
 def _training_data(checkpoint: Checkpoint, file: Path) -> dict[str, Any]:

@@ -130,7 +130,8 @@ def prepared_run(folder: Path, file: Path | None, given: dict[str, Any]) -> Trai
     settings = _merged(table, given, file)
     # what depends on the data is chosen now, so that config.toml tells it and gives the same run again
     asked = {**table.get("training", {}), **given}
-    run = _with_series(folder, settings, {"tau", "sequence_length"} - asked.keys())
+    free = {"tau", "sequence_length"} - asked.keys()
+    run = _with_series(folder, settings, free - {"tau"} if "forcing" in asked else free)
     if before is not None:
         _refuse_changes(kept, before, run.settings)
     folder.mkdir(parents=True, exist_ok=True)

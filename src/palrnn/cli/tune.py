@@ -197,18 +197,18 @@ def _compared(run: TuneRun, output: Path, voice: Voice, threads: int | None, bet
 def _written(run: TuneRun, result: SAEMResult, folder: Path) -> None:
     """Write history.csv and before_after.png; the checkpoint is there already."""
     from palrnn.engine.style import save_figure
+    from palrnn.invariants import free_run
     from palrnn.report.tuning_figures import before_after_figure
-    from palrnn.tuning.evaluation import generated
 
     result.history.to_csv(folder / "history.csv")
     how, pictures = result.config, {}
     if run.reference is not None:
-        x1, span = run.reference[0], (how.rollout_steps, how.rollout_discard)
+        x1, span = run.reference[0], (how.rollout_steps - how.rollout_discard, how.rollout_discard)
         pictures = {
             "Reference": run.reference,
-            "Before, hard gates": generated(run.model.drift, x1, *span)[0],
-            "After, hard gates": generated(result.model.drift, x1, *span)[0],
-            "After, sampled": generated(result.model, x1, *span)[0],
+            "Before, hard gates": free_run(run.model.drift, x1, *span).observed,
+            "After, hard gates": free_run(result.model.drift, x1, *span).observed,
+            "After, sampled": free_run(result.model, x1, *span).observed,
         }
     raw = {title: run.standardizer.inverse(x) for title, x in pictures.items()}
     figure = before_after_figure(result.history, raw, reference_lyapunov=how.reference_lyapunov)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -79,11 +79,11 @@ def prepared_run(config: Path | None, given: dict[str, Any]) -> TuneRun:
 
 def _trained_tau(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the forcing interval of the training, or of the tuning, that made the model, if it is known."""
-    for notes in (checkpoint.training, checkpoint.training.get("saem")):
-        config = notes.get("config") if isinstance(notes, dict) else None
-        if isinstance(config, dict) and "tau" in config:
-            return {"tau": config["tau"]}
-    return {}
+    if checkpoint.forcing is not None:
+        return {"tau": checkpoint.forcing.interval}
+    notes = checkpoint.training.get("saem")
+    config = notes.get("config") if isinstance(notes, dict) else None
+    return {"tau": config["tau"]} if isinstance(config, dict) and "tau" in config else {}
 
 
 def remember(settings: TuneSettings, folder: Path) -> None:
@@ -125,9 +125,9 @@ def _with_noise(checkpoint: Checkpoint, where: SourceSettings) -> PALRNN:
     model = checkpoint.model
     if not isinstance(model, PALRNN):
         model = PALRNN(model, 0.1, 0.1, 0.7)
-    asked = {name: getattr(where, name) for name in ("process_std", "observation_std", "gate_std")}
-    noise = {name: getattr(model, name) if value is None else value for name, value in asked.items()}
-    return replace(model, **noise)
+    return model.with_noise(
+        process=where.process_std, observation=where.observation_std, gate_std=where.gate_std
+    )
 
 
 def _simulated(settings: TuneSettings) -> tuple[list[Floats], list[Floats], Floats]:

@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 
 #: Numbers beyond this have squares that overflow; so have the inverses of numbers below its inverse.
 HUGE = 1e150
+_VOWELS = ("A", "E", "I", "O", "SAEM")
 #: No size is larger: so many steps or particles fit into no memory, or take days.
 MOST = 10**9
 
@@ -148,7 +149,7 @@ def as_instance(value: Any, name: str, *kinds: type) -> Any:
     """Return ``value`` if it is an instance of one of ``kinds``."""
     if not isinstance(value, kinds):
         wanted = " or ".join(
-            f"{'an' if kind.__name__[0] in 'AEIOS' else 'a'} {kind.__name__}" for kind in kinds
+            f"{'an' if kind.__name__.startswith(_VOWELS) else 'a'} {kind.__name__}" for kind in kinds
         )
         raise ValueError(f"{name} must be {wanted}, got {type(value).__name__}")
     return value

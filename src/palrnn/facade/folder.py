@@ -85,12 +85,12 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     A state that belongs to another model is not overwritten but refused.
     """
     file = folder / CHECKPOINT
-    training, arrays = checkpoint.training, checkpoint.arrays
+    training, arrays, forcing = checkpoint.training, checkpoint.arrays, checkpoint.forcing
     there = load_checkpoint(file) if file.exists() else None
     if there is not None and there.arrays:
         if "saem" in there.training or not _is_same_model(there, checkpoint):
             raise ValueError(f"{folder}: another model was trained or tuned there; choose another folder")
-        training, arrays = there.training, there.arrays
+        training, arrays, forcing = there.training, there.arrays, there.forcing
     save_checkpoint(
         file,
         checkpoint.model,
@@ -98,6 +98,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         dt=checkpoint.dt,
         training=training,
         arrays=arrays,
+        forcing=forcing,
     )
 
 

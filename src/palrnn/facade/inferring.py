@@ -56,8 +56,8 @@ def filtering(found: Filtered, settings: FilterSettings) -> Filtering:
         resampled=found.resampled.tolist(),
         entropy_bits=found.code_entropy.tolist(),
         gated=model.drift.gated,
-        process_std=typical(model.process_std),
-        observation_std=typical(model.observation_std),
+        process_std=model.process.typical_std,
+        observation_std=model.observation.typical_std,
         gate_std=model.gate_std,
         paths=settings.paths,
         distinct_first=int(smoothed.distinct[0]),
@@ -158,8 +158,8 @@ def tuning(results: list[SAEMResult]) -> Tuning:
                 name=result.config.configuration,
                 evidence=_number(last["heldout_evidence"]),
                 evidence_stderr=_number(last["heldout_stderr"]),
-                process_std=typical(result.model.process_std),
-                observation_std=typical(result.model.observation_std),
+                process_std=result.model.process.typical_std,
+                observation_std=result.model.observation.typical_std,
                 dstsp=_number(last["dstsp"]),
                 lyapunov=_number(last["lyapunov"]),
                 history=tuple(course[np.isfinite(course)].tolist()),
@@ -179,20 +179,15 @@ def noise_of(model: ALRNN | PALRNN) -> Noise:
     if not isinstance(model, PALRNN):
         return Noise()
     return Noise(
-        process_std=typical(model.process_std),
-        observation_std=typical(model.observation_std),
+        process_std=model.process.typical_std,
+        observation_std=model.observation.typical_std,
         gate_std=model.gate_std,
     )
 
 
-def typical(std: float | Floats) -> float:
-    """Return one deviation for all coordinates: the root mean square, or the one that there is."""
-    return float(std) if np.ndim(std) == 0 else float(np.sqrt(np.mean(np.square(std))))
-
-
 def _forcing_diverges(model: PALRNN, x: Floats, tau: int) -> bool:
     try:
-        ITFOperator(model.drift, x, tau, model.observation_std)
+        ITFOperator(model.drift, x, tau, model.observation)
     except ValueError:
         # model, series and settings have been checked: nothing else is left to refuse
         return True

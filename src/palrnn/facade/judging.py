@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 
@@ -11,9 +10,8 @@ from palrnn.data import Standardizer
 from palrnn.data.systems import System
 from palrnn.engine.checks import Floats
 from palrnn.facade.settings import JudgeSettings
-from palrnn.invariants import Floor, Scorecard, SymbolicDynamics, scorecard
-from palrnn.model import ALRNN, DivergenceWarning
-from palrnn.model.trajectory import BOUND
+from palrnn.invariants import Floor, Scorecard, SymbolicDynamics, free_run, scorecard
+from palrnn.model import ALRNN, BOUND
 from palrnn.report.findings import Forecast, Invariants, Spread, Symbols
 
 _SHOWN_CODES = 24
@@ -82,16 +80,9 @@ def forecast(model: ALRNN, x: Floats, standardizer: Standardizer, tau: int) -> F
             z[:seen] = x[t]
         z = model.step(z) if (np.abs(z) <= BOUND).all() else np.full_like(z, np.nan)
         forced[t + 1] = np.where(np.abs(z[:seen]) <= BOUND, z[:seen], np.nan)
-    alone = free_run(model, x[0], len(x))
-    free[: len(alone)] = alone[:, :seen]
+    alone = free_run(model, x[0], len(x)).observed
+    free[: len(alone)] = alone
     return Forecast(standardizer.inverse(x), standardizer.inverse(forced), standardizer.inverse(free), tau)
-
-
-def free_run(model: ALRNN, x1: Floats, steps: int, discard: int = 0) -> Floats:
-    """Return the states of a free run, fewer than ``steps`` if it diverged; its reader is told elsewhere."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DivergenceWarning)
-        return np.asarray(model.rollout(x1, steps, discard))
 
 
 def _symbols(found: SymbolicDynamics, generated: Floats) -> Symbols:

@@ -73,10 +73,9 @@ def reconstruct(
     config = TrainConfig(
         latent_dim=latent_dim,
         gated=gated,
-        tau=suggest_tau(training) if tau is None else tau,
         updates=updates,
         seed=seed,
-        **({"sequence_length": min(_LONGEST_SEQUENCE, *map(len, training))} | settings),
+        **(_from_data(training, tau, settings) | settings),
     )
     about = About(
         name=name,
@@ -122,6 +121,14 @@ def _known_system(system: str | None, dt: float | None, seen: int, lags: int) ->
     if lags == 1 and dt is None:
         raise ValueError(f"dt must be given where system is, got None with {name!r}")
     return name
+
+
+def _from_data(training: list[Floats], tau: int | None, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that follow from the data: the length of sequences, and the forcing unless told."""
+    length = {"sequence_length": min(_LONGEST_SEQUENCE, *map(len, training))}
+    if "forcing" in settings and tau is None:
+        return length
+    return length | {"tau": suggest_tau(training) if tau is None else tau}
 
 
 def _parts(trials: list[Floats], test_fraction: float) -> tuple[list[Floats], Floats]:

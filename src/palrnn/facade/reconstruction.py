@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from palrnn import __version__
 from palrnn.data import Standardizer, save_series
-from palrnn.engine.checks import Floats, as_int, as_shape
+from palrnn.engine.checks import Floats, as_shape
 from palrnn.engine.config import Config
 from palrnn.engine.progress import Progress, quiet
 from palrnn.facade import folder, inferring, judging
@@ -29,6 +29,7 @@ from palrnn.facade.settings import (
 )
 from palrnn.forcing import TrainConfig
 from palrnn.inference import Evidence, Filtered, windowed_evidence
+from palrnn.invariants import free_run
 from palrnn.model import ALRNN, PALRNN, Checkpoint
 from palrnn.report.document import write_report
 from palrnn.report.findings import Filtering, Geometry, Invariants, Run, Tuning
@@ -137,13 +138,12 @@ class Reconstruction:
     def generate(self, steps: int, *, x1: ArrayLike | None = None, discard: int = 0) -> Floats:
         """Return ``(steps, N)`` of a free run in raw coordinates, from ``x1`` or the first held-out point.
 
-        A model that diverges gives fewer steps, with a `DivergenceWarning`.
+        A model that diverges gives fewer steps.
         """
         start = self.reference[0] if x1 is None else as_shape(x1, "x1", (self.model.observed_dim,))
-        states = self.model.rollout(
-            self.standardizer.transform(start), as_int(steps, "steps", least=1), discard
+        return self.standardizer.inverse(
+            free_run(self.model, self.standardizer.transform(start), steps, discard).observed
         )
-        return self.standardizer.inverse(np.asarray(states)[:, : self.model.observed_dim])
 
     def invariants(self, settings: JudgeSettings | None = None, **changes: Any) -> Invariants:
         """Return whether a long free run has the long-run properties of the reference, with floors.
@@ -250,8 +250,7 @@ class Reconstruction:
     ) -> Run:
         """Return all that a report shows, computing what has not been computed yet."""
         chosen = settings or ReportSettings()
-        states = judging.free_run(self.model, self._x[0], _PORTRAIT_STEPS, 1000)
-        seen = states[:, : self.model.observed_dim]
+        portrait = free_run(self.model, self._x[0], _PORTRAIT_STEPS, 1000)
         return Run(
             name=self.about.name,
             facts=facts(
@@ -260,8 +259,8 @@ class Reconstruction:
             columns=self.columns,
             dt=self.dt,
             reference=self.reference[:_PORTRAIT_STEPS],
-            generated=self.standardizer.inverse(seen),
-            codes=self.model.codes(states),
+            generated=self.standardizer.inverse(portrait.observed),
+            codes=self.model.codes(portrait.states),
             forecast=judging.forecast(self.model, self._x[:_SHOWN_STEPS], self.standardizer, self.tau),
             loss=self.losses,
             invariants=self.invariants(chosen.judge),

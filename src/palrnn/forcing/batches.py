@@ -32,11 +32,10 @@ def training_trials(x: ArrayLike | Sequence[ArrayLike], length: int) -> list[Flo
 
 
 class Batches:
-    """The batches of a training run on ``trials``, reachable at any update."""
+    """The batches of a training run on ``trials``, as numbers of ``kind``, reachable at any update."""
 
-    def __init__(self, trials: list[Floats], config: TrainConfig) -> None:
+    def __init__(self, trials: list[Floats], config: TrainConfig, kind: Any = np.float64) -> None:
         self._config = config
-        kind = np.float32 if config.precision == "single" else np.float64
         with np.errstate(over="ignore"):  # the first loss will not be finite, and that error says what to do
             self.series: NDArray[Any] = np.concatenate(trials).astype(kind)
         lengths = np.array([trial.shape[0] for trial in trials])

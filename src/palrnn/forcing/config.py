@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, Count, Level, Positive, Seed, Whole
+from palrnn.model.forcing_policy import Forcing, as_forcing, forcing_from_numbers
+from palrnn.model.surrogate import family
+
+#: Other ways to say ``forcing``: an interval, a strength, and where the strength goes during training.
+_NUMBERS = ("tau", "alpha", "final_alpha", "alpha_schedule")
+_DEFAULT = Forcing.identity(16)
+
+AnyForcing = Annotated[
+    Forcing, BeforeValidator(as_forcing), PlainSerializer(Forcing.to_dict, return_type=dict[str, Any])
+]
 
 
 class TrainConfig(Config):
-    """How to train an AL-RNN by teacher forcing.
+    """How to train a surrogate by teacher forcing.
 
     A sequence has ``sequence_length`` rows, hence ``sequence_length - 1`` predictions. The learning rate
     falls exponentially from ``learning_rate`` to ``final_learning_rate`` over the whole run, by a constant
-    factor per update. Forcing happens every ``tau`` steps with strength ``alpha``: 1 is identity teacher
-    forcing; ``tau = 1`` with ``alpha < 1`` is generalised teacher forcing. With ``final_alpha`` the strength
-    changes over the run along a line or an exponential (``alpha_schedule``).
+    factor per update. ``forcing`` says when and how strongly data enter, see `Forcing`; a number means
+    ``Forcing.identity``. It can also be told, or changed, by numbers: every ``tau`` steps with strength
+    ``alpha``, which goes to ``final_alpha`` over the run along an ``alpha_schedule``. ``family`` names the
+    kind of surrogate, of ``latent_dim`` units and ``gated`` gates.
 
     Off by default: ``gradient_clip``, the longest gradient that is not shortened, and ``input_noise``, the
     deviation of noise on the observations that enter the network (the targets stay clean). With
@@ -26,17 +37,17 @@ class TrainConfig(Config):
     of which the first ``evaluate_discard`` are left out, and ``keep`` decides between the last and the best.
     """
 
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    family: str = "alrnn"
     latent_dim: Count = 30
     gated: Whole = 10
-    tau: Count = 16
+    forcing: AnyForcing = _DEFAULT
     updates: Count = 100_000
     batch_size: Count = 16
     sequence_length: Annotated[Count, Field(ge=2)] = 200
     learning_rate: Positive = 1e-3
     final_learning_rate: Positive = 1e-5
-    alpha: Annotated[float, Field(ge=0, le=1)] = 1.0
-    final_alpha: Annotated[float | None, Field(ge=0, le=1)] = None
-    alpha_schedule: Literal["exponential", "linear"] = "exponential"
     seed: Seed = 0
     init_std: Level = 0.01
     gradient_clip: Positive | None = None
@@ -48,21 +59,30 @@ class TrainConfig(Config):
     keep: Literal["last", "best"] = "last"
     checkpoint_every: Count = 5000
 
+    @model_validator(mode="before")
+    @classmethod
+    def _forcing_from_numbers(cls, values: dict[str, Any]) -> dict[str, Any]:
+        numbers = {name: values[name] for name in _NUMBERS if name in values}
+        if not numbers:
+            return values
+        rest = {name: value for name, value in values.items() if name not in numbers}
+        return rest | {"forcing": _with_numbers(as_forcing(rest.get("forcing", _DEFAULT)), numbers)}
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.gated > self.latent_dim:
+        family(self.family)
+        if self.family == "alrnn" and self.gated > self.latent_dim:
             raise ValueError(f"gated must be at most latent_dim = {self.latent_dim}, is {self.gated}")
         if self.keep == "best" and self.evaluate_every is None:
             raise ValueError("keep = 'best' needs evaluate_every")
         if self.evaluate_discard >= self.evaluate_steps:
             raise ValueError("evaluate_discard must be less than evaluate_steps")
-        if (
-            self.alpha_schedule == "exponential"
-            and self.final_alpha is not None
-            and 0 in (self.alpha, self.final_alpha)
-        ):
-            raise ValueError("an exponential alpha_schedule cannot start or end at 0; use 'linear'")
         return self
+
+    @property
+    def tau(self) -> int:
+        """The number of steps between forcings."""
+        return self.forcing.interval
 
     def learning_rates(self, begin: int, end: int) -> Floats:
         """Return the rates of updates ``begin .. end - 1``, counted from 0."""
@@ -70,12 +90,16 @@ class TrainConfig(Config):
         rates: Floats = self.learning_rate * ratio ** (np.arange(begin, end) / self.updates)
         return rates
 
-    def alphas(self, begin: int, end: int) -> Floats:
-        """Return the forcing strengths of updates ``begin .. end - 1``, counted from 0."""
-        if self.final_alpha is None:
-            return np.full(end - begin, self.alpha)
-        part = np.arange(begin, end) / self.updates
-        if self.alpha_schedule == "linear":
-            return self.alpha + (self.final_alpha - self.alpha) * part
-        strengths: Floats = self.alpha * (self.final_alpha / self.alpha) ** part
-        return strengths
+
+def _with_numbers(forcing: Forcing, numbers: dict[str, Any]) -> Forcing:
+    """Return ``forcing`` with another interval, strength or schedule."""
+    told = forcing.to_dict()
+    if numbers.keys() == {"tau"} and "interval" in told:
+        return Forcing.from_dict(told | {"interval": numbers["tau"]})
+    now = {
+        "tau": forcing.interval,
+        "alpha": told.get("start", forcing.strength),
+        "final_alpha": told.get("end"),
+        "alpha_schedule": told.get("schedule", "exponential"),
+    }
+    return forcing_from_numbers(**(now | numbers))

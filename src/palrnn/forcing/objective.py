@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.engine.checks import Floats, as_float, as_floats, as_instance, as_int
+from palrnn.engine.checks import Floats, as_floats
 from palrnn.engine.kernel import pin_blas
-from palrnn.forcing import kernels
-from palrnn.model import ALRNN
+from palrnn.forcing.kernels import rollout as kernels
+from palrnn.forcing.plain import forced_loss
+from palrnn.model import ALRNN, PALRNN, Forcing, Surrogate, as_forcing, drift_of
+from palrnn.model.surrogate import training_vector, with_training_vector
 
 #: Adjoints below this are set to zero; far below rounding, far above the denormal numbers.
 TINY = {"float32": 1e-25, "float64": 1e-250}
@@ -18,65 +22,58 @@ TINY = {"float32": 1e-25, "float64": 1e-250}
 
 @dataclass(frozen=True, eq=False)
 class Gradient:
-    """The derivative of a loss with respect to ``A (M,)``, ``W (M, M)``, ``h (M,)`` and ``E (M, N)``.
+    """The derivative of a loss with respect to ``theta (p,)`` and to the ``embedding (e,)``.
 
-    The first N rows of ``E`` are zero: the embedding overwrites them with the observation.
+    Its parts go by the names of the model's own arrays, in their shapes: of an `ALRNN`, ``A (M,)``, ``W (M,
+    M)``, ``h (M,)`` and ``E (M, N)``, whose first N rows are zero: the embedding overwrites them with the
+    observation.
     """
 
-    A: Floats
-    W: Floats
-    h: Floats
-    E: Floats
-
-    @property
-    def theta(self) -> Floats:
-        """The gradient of the drift parameters, ``[A, W row-major, h]``."""
-        return np.concatenate([self.A, self.W.ravel(), self.h])
+    theta: Floats
+    embedding: Floats
+    model: Any = field(repr=False)
 
     @property
     def norm(self) -> float:
         """The Euclidean length over all parameters."""
-        return float(np.sqrt(sum(np.sum(np.square(part)) for part in (self.A, self.W, self.h, self.E))))
+        return float(np.sqrt(sum(np.sum(np.square(part)) for part in (self.theta, self.embedding))))
+
+    def __getattr__(self, name: str) -> Floats:
+        if not name.startswith("_"):
+            vector = np.concatenate([self.theta, self.embedding])
+            parts = with_training_vector(self.model, vector).arrays()
+            if name in parts and np.issubdtype(parts[name].dtype, np.floating):
+                return parts[name]
+        raise AttributeError(f"the gradient of {self.model!r} has no part {name!r}")
 
     def __repr__(self) -> str:
-        return f"Gradient(latent_dim={self.A.size}, observed_dim={self.E.shape[1]}, norm={self.norm:.4g})"
+        sizes = f"latent_dim={self.model.latent_dim}, observed_dim={self.model.observed_dim}"
+        return f"Gradient({sizes}, norm={self.norm:.4g})"
 
 
-def itf_loss(model: ALRNN, x: ArrayLike, tau: int, *, alpha: float = 1.0) -> float:
+def itf_loss(model: Surrogate | PALRNN, x: ArrayLike, forcing: Forcing | int) -> float:
     """Return the teacher-forced loss (eq. tf_loss) of ``model`` on ``x (T, N)`` or a batch ``(B, T, N)``.
 
-    The rollout starts at ``embed(x[0])``; at steps ``tau, 2 tau, ...`` (0-based) the observed coordinates are
-    moved to ``(1 - alpha) z + alpha x`` before the state is advanced. ``alpha = 1`` is identity teacher
-    forcing, ``tau = 1`` with ``alpha < 1`` generalised teacher forcing (Hess et al., 2023), ``tau >= T`` or
-    ``alpha = 0`` a free run. The squared error is summed over coordinates and averaged over the ``T - 1``
-    predictions and the batch.
+    The rollout starts at ``embed(x[0])``; at the steps of ``forcing`` the observed coordinates are moved to
+    ``(1 - strength) z + strength x`` before the state is advanced. A number tau means
+    ``Forcing.identity(tau)``; `Forcing.none`, or an interval beyond T, is a free run. The squared error is
+    summed over coordinates and averaged over the ``T - 1`` predictions and the batch. Of a PAL-RNN, the drift
+    is taken.
     """
-    loss, _ = _evaluated(model, x, tau, alpha, with_gradient=False)
-    return loss
+    return _evaluated(drift_of(model), x, forcing, with_gradient=False)[0]
 
 
-def itf_gradient(model: ALRNN, x: ArrayLike, tau: int, *, alpha: float = 1.0) -> tuple[float, Gradient]:
-    """Return the loss of `itf_loss` and its closed-form gradient (slope 0 at the ReLU's kink)."""
-    loss, flat = _evaluated(model, x, tau, alpha, with_gradient=True)
-    return loss, Gradient(*unpacked(flat, model.latent_dim, model.observed_dim))
-
-
-def packed(model: ALRNN) -> Floats:
-    """Return ``[A, W row-major, h, E row-major]``."""
-    return np.concatenate([model.A, model.W.ravel(), model.h, model.E.ravel()])
-
-
-def unpacked(flat: ArrayLike, dim: int, seen: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return ``A, W, h, E`` from the vector that `packed` makes, as float64."""
-    values = np.asarray(flat, dtype=np.float64)
-    A, W, h, E = np.split(values, [dim, dim + dim * dim, 2 * dim + dim * dim])
-    return A, W.reshape(dim, dim), h, E.reshape(dim, seen)
+def itf_gradient(model: Surrogate | PALRNN, x: ArrayLike, forcing: Forcing | int) -> tuple[float, Gradient]:
+    """Return the loss of `itf_loss` and its closed-form gradient (slope 0 at a kink)."""
+    drift = drift_of(model)
+    loss, vector = _evaluated(drift, x, forcing, with_gradient=True)
+    size = drift.theta.size
+    return loss, Gradient(vector[:size], vector[size:], drift)
 
 
 def _evaluated(
-    model: ALRNN, x: ArrayLike, tau: int, alpha: float, *, with_gradient: bool
+    model: Any, x: ArrayLike, forcing: Forcing | int, *, with_gradient: bool
 ) -> tuple[float, Floats]:
-    as_instance(model, "model", ALRNN)
     batch = as_floats(x, "x")
     if batch.ndim == 2:
         batch = batch[None]
@@ -84,21 +81,34 @@ def _evaluated(
         raise ValueError(
             f"x must be (T, N) or (B, T, N) with T >= 2 and N = {model.observed_dim}, got {np.shape(x)}"
         )
-    count, length, seen = batch.shape
-    tau, alpha = as_int(tau, "tau", least=1), as_float(alpha, "alpha", least=0.0, most=1.0)
-    series = np.ascontiguousarray(batch).reshape(count * length, seen)
-    theta = packed(model)
-    gradient = np.empty(theta.size if with_gradient else 0)
     pin_blas()
+    return loss_and_gradient(model, np.ascontiguousarray(batch), as_forcing(forcing), with_gradient)
+
+
+@singledispatch
+def loss_and_gradient(
+    model: Surrogate, x: Floats, forcing: Forcing, with_gradient: bool
+) -> tuple[float, Floats]:
+    """Return the loss on ``x (B, T, N)`` and, if asked, its gradient in the training vector (else empty)."""
+    interval = forcing.interval
+    inputs = x[:, ::interval].transpose(1, 0, 2)
+    return forced_loss(model, x, inputs, interval, forcing.strength, with_gradient=with_gradient)
+
+
+@loss_and_gradient.register
+def _(model: ALRNN, x: Floats, forcing: Forcing, with_gradient: bool) -> tuple[float, Floats]:
+    count, length, seen = x.shape
+    vector = training_vector(model)
+    gradient = np.empty(vector.size if with_gradient else 0)
     loss = kernels.loss_and_gradient(
-        theta,
+        vector,
         model.latent_dim,
         model.gated,
-        series,
+        x.reshape(count * length, seen),
         np.arange(count, dtype=np.int64) * length,
         length,
-        tau,
-        alpha,
+        forcing.interval,
+        forcing.strength,
         TINY["float64"],
         gradient,
     )

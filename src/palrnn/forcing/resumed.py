@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from palrnn.engine.checks import Floats
 from palrnn.engine.stored import Stored
 from palrnn.forcing.config import TrainConfig
 from palrnn.model import Checkpoint
+from palrnn.model.surrogate import training_vector
 
 if TYPE_CHECKING:
     from palrnn.forcing.state import TrainState
@@ -32,6 +34,7 @@ def checked_arrays(file: Path, checkpoint: Checkpoint, fresh: TrainState) -> tup
         "first_moment": stored.array("first_moment", shape, kind),
         "second_moment": stored.array("second_moment", shape, kind, least=0.0),
         "best_theta": stored.array("best_theta", shape, kind),
+        "strength": _strengths(stored, checkpoint, config, done),
         "loss": stored.array("loss", (done,), least=0.0),
         "gradient_norm": stored.array("gradient_norm", (done,), least=0.0),
         "seconds": stored.array("seconds", (done,), least=0.0),
@@ -48,9 +51,16 @@ def checked_arrays(file: Path, checkpoint: Checkpoint, fresh: TrainState) -> tup
 def check_same_model(file: Path, checkpoint: Checkpoint, state: TrainState) -> None:
     """Refuse a file whose model is not the one that its training state gives."""
     there, given = checkpoint.drift, state.kept
-    if not (np.array_equal(there.theta, given.theta) and np.array_equal(there.E, given.E)):
+    if not np.array_equal(training_vector(there), training_vector(given)):
         stored = Stored(file, checkpoint.arrays, checkpoint.training)
         raise stored.error("the model is not that of its training state")
+
+
+def _strengths(stored: Stored, checkpoint: Checkpoint, config: TrainConfig, done: int) -> Floats:
+    """Return the strengths of forcing so far; files of format 1 leave them to the settings."""
+    if "strength" not in checkpoint.arrays and config.forcing.adapts_every is None:
+        return config.forcing.strengths_of_updates(0, done, config.updates)
+    return stored.array("strength", (done,), least=0.0)
 
 
 def updates_measured(config: TrainConfig, done: int) -> list[int]:

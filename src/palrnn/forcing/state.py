@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.history import Evaluation, History
-from palrnn.forcing.objective import packed, unpacked
 from palrnn.forcing.resumed import check_same_model, checked_arrays
-from palrnn.model import ALRNN, initial_alrnn, load_checkpoint, save_checkpoint
+from palrnn.model import ALRNN, Forcing, Surrogate, family, load_checkpoint, save_checkpoint
+from palrnn.model.surrogate import training_vector, with_training_vector
 
 CHECKPOINT = "checkpoint.safetensors"
 # changing these between two calls changes nothing about the model
@@ -28,16 +29,18 @@ _FREE_SETTINGS = frozenset({"checkpoint_every"})
 class TrainState:
     """Parameters, RAdam's moments and the history after ``done`` updates; replaced, never changed.
 
-    ``loss``, ``gradient_norm`` and ``seconds`` have room for the whole run: a later state fills in entries
-    beyond the ``done`` of an earlier one, which is none the wiser.
+    ``template`` is a model of the same family and sizes. ``theta`` is the whole training vector.
+    ``strength``, ``loss``, ``gradient_norm`` and ``seconds`` have room for the whole run: a later state fills
+    in entries beyond the ``done`` of an earlier one, which does not look at them.
     """
 
     config: TrainConfig
-    observed_dim: int
+    template: Surrogate
     done: int
     theta: NDArray[Any]
     first: NDArray[Any]
     second: NDArray[Any]
+    strength: Floats
     loss: Floats
     gradient_norm: Floats
     seconds: Floats
@@ -45,34 +48,38 @@ class TrainState:
     best_theta: NDArray[Any]
 
     @classmethod
-    def start(cls, config: TrainConfig, observed_dim: int) -> TrainState:
-        """Return the state before the first update, with the paper's initialisation."""
-        model = initial_alrnn(
-            config.latent_dim, observed_dim, config.gated, init_std=config.init_std, seed=config.seed
-        )
-        theta = packed(model).astype(np.float32 if config.precision == "single" else np.float64)
+    def start(cls, config: TrainConfig, model: Surrogate) -> TrainState:
+        """Return the state before the first update of ``model``."""
+        theta = training_vector(model).astype(working_type(model, config))
         zeros = np.zeros_like(theta)
-        loss, norm, seconds = (np.empty(config.updates) for _ in range(3))
-        return cls(config, observed_dim, 0, theta, zeros, zeros, loss, norm, seconds, (), theta)
+        strength, loss, norm, seconds = (np.empty(config.updates) for _ in range(4))
+        return cls(config, model, 0, theta, zeros, zeros, strength, loss, norm, seconds, (), theta)
 
     @property
-    def current(self) -> ALRNN:
+    def current(self) -> Any:
         """The model as of the last update."""
-        return self._model(self.theta)
+        return with_training_vector(self.template, self.theta)
 
     @property
-    def kept(self) -> ALRNN:
+    def kept(self) -> Any:
         """The model to hand out: the last, or the one that was best when measured."""
-        return self._model(self.best_theta if self.config.keep == "best" else self.theta)
+        best = self.config.keep == "best"
+        return with_training_vector(self.template, self.best_theta if best else self.theta)
+
+    @property
+    def forcing(self) -> Forcing:
+        """The constant forcing that the model has been trained with in the end, or will be."""
+        forcing = self.config.forcing
+        if forcing.adapts_every is None or self.done == 0:
+            return forcing.final
+        return forcing.constant(float(self.strength[self.done - 1]))
 
     @property
     def history(self) -> History:
         """What happened so far."""
-        rates, alphas = self.config.learning_rates(0, self.done), self.config.alphas(0, self.done)
-        past = slice(0, self.done)
-        return History(
-            self.loss[past], self.gradient_norm[past], rates, alphas, self.seconds[past], self.evaluations
-        )
+        past, rates = slice(0, self.done), self.config.learning_rates(0, self.done)
+        strength, seconds = self.strength[past], self.seconds[past]
+        return History(self.loss[past], self.gradient_norm[past], rates, strength, seconds, self.evaluations)
 
     def evaluated(self, evaluation: Evaluation) -> TrainState:
         """Return the state with one evaluation more."""
@@ -84,17 +91,35 @@ class TrainState:
             best_theta=self.theta if better else self.best_theta,
         )
 
-    def _model(self, theta: NDArray[Any]) -> ALRNN:
-        A, W, h, E = unpacked(theta, self.config.latent_dim, self.observed_dim)
-        return ALRNN(A, W, h, E, self.config.gated)
+
+def initial_model(config: TrainConfig, observed_dim: int) -> Any:
+    """Return the random start of the family that ``config`` names."""
+    cls = family(config.family)
+    if not hasattr(cls, "initial"):
+        raise ValueError(f"model must be given: the family {config.family!r} has no random start")
+    sizes = {"latent_dim": config.latent_dim, "gated": config.gated}
+    return cls.initial(observed_dim, **sizes, init_std=config.init_std, seed=config.seed)
 
 
-def data_fingerprint(trials: list[Floats]) -> str:
-    """Return a short digest of the training data, by which a run recognises its own."""
+@singledispatch
+def working_type(model: Surrogate, config: TrainConfig) -> type[Any]:
+    """Return the numbers that training calculates with: double, but for families that know single."""
+    return np.float64
+
+
+@working_type.register
+def _(model: ALRNN, config: TrainConfig) -> type[Any]:
+    return np.float32 if config.precision == "single" else np.float64
+
+
+def data_fingerprint(trials: list[Floats], start: Surrogate | None = None) -> str:
+    """Return a short digest of the training data, and of a given start, by which a run recognises its own."""
     digest = hashlib.sha256()
     for trial in trials:
         digest.update(repr(trial.shape).encode())
         digest.update(trial.tobytes())
+    if start is not None:
+        digest.update(training_vector(start).tobytes())
     return digest.hexdigest()[:16]
 
 
@@ -114,6 +139,7 @@ def save_state(
         "first_moment": state.first,
         "second_moment": state.second,
         "best_theta": state.best_theta,
+        "strength": state.strength[: state.done],
         "loss": state.loss[: state.done],
         "gradient_norm": state.gradient_norm[: state.done],
         "seconds": state.seconds[: state.done],
@@ -121,12 +147,18 @@ def save_state(
     }
     training = {"config": state.config.model_dump(mode="json"), "done": state.done, "data": data}
     save_checkpoint(
-        Path(run) / CHECKPOINT, state.kept, standardizer=standardizer, dt=dt, training=training, arrays=arrays
+        Path(run) / CHECKPOINT,
+        state.kept,
+        standardizer=standardizer,
+        dt=dt,
+        training=training,
+        arrays=arrays,
+        forcing=state.forcing,
     )
 
 
 def load_state(
-    run: str | os.PathLike[str], config: TrainConfig, data: str, observed_dim: int
+    run: str | os.PathLike[str], config: TrainConfig, data: str, start: Surrogate
 ) -> TrainState | None:
     """Return the state saved in ``run``, or None; refuse one of other settings or data, or a damaged one."""
     file = Path(run) / CHECKPOINT
@@ -136,24 +168,25 @@ def load_state(
     training = checkpoint.training
     if not isinstance(training.get("config"), dict) or "theta" not in checkpoint.arrays:
         raise ValueError(f"{file}: holds a model but no training run to continue; choose another folder")
-    asked = config.model_dump(mode="json")
-    for name, value in asked.items():
-        before = training["config"].get(name)
-        if name not in _FREE_SETTINGS and before != value:
+    started = TrainConfig(**training["config"])
+    for name in TrainConfig.model_fields:
+        before, asked = getattr(started, name), getattr(config, name)
+        if name not in _FREE_SETTINGS and before != asked:
             raise ValueError(
-                f"{file}: was started with {name} = {before!r}, asked for {value!r}; choose another folder"
+                f"{file}: was started with {name} = {before!r}, asked for {asked!r}; choose another folder"
             )
     if training.get("data") != data:
         raise ValueError(f"{file}: was started on other data; choose another folder")
-    done, arrays = checked_arrays(file, checkpoint, TrainState.start(config, observed_dim))
+    done, arrays = checked_arrays(file, checkpoint, TrainState.start(config, start))
     evaluations = tuple(Evaluation(int(row[0]), *map(float, row[1:])) for row in arrays["evaluations"])
     state = TrainState(
         config,
-        observed_dim,
+        start,
         done,
         arrays["theta"],
         arrays["first_moment"],
         arrays["second_moment"],
+        _with_room(arrays["strength"], config.updates),
         _with_room(arrays["loss"], config.updates),
         _with_room(arrays["gradient_norm"], config.updates),
         _with_room(arrays["seconds"], config.updates),

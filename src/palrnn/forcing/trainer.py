@@ -1,4 +1,4 @@
-"""Training an AL-RNN by teacher forcing, with exact continuation."""
+"""Training a surrogate by teacher forcing, with exact continuation."""
 
 from __future__ import annotations
 
@@ -10,20 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_float, as_instance, as_series
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, listening
-from palrnn.forcing import update_kernels
 from palrnn.forcing.batches import BLOCK, Batches, training_trials
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.evaluation import free_running_evaluation
 from palrnn.forcing.history import Evaluation, History
-from palrnn.forcing.objective import TINY
-from palrnn.forcing.state import CHECKPOINT, TrainState, data_fingerprint, load_state, save_state
-from palrnn.model import ALRNN
+from palrnn.forcing.state import (
+    CHECKPOINT,
+    TrainState,
+    data_fingerprint,
+    initial_model,
+    load_state,
+    save_state,
+)
+from palrnn.forcing.updates import Updates, run_updates
+from palrnn.model import Forcing, Surrogate, family_name
 
 
 class TrainingDivergedError(ArithmeticError):
@@ -33,13 +39,13 @@ class TrainingDivergedError(ArithmeticError):
     parameters, and ``checkpoint`` the last checkpoint on disk, if the run has a folder.
     """
 
-    def __init__(self, update: int, model: ALRNN, config: TrainConfig, checkpoint: Path | None) -> None:
+    def __init__(self, update: int, model: Any, config: TrainConfig, checkpoint: Path | None) -> None:
         kept = f" The last good checkpoint is {checkpoint}." if checkpoint is not None else ""
         clip = "gradient_clip (1.0, say)" if config.gradient_clip is None else "a smaller gradient_clip"
         super().__init__(
             f"training diverged at update {update}: the loss or its gradient is not finite.{kept} "
-            f"Try {clip}, a smaller learning_rate (now {config.learning_rate:g}) or a smaller tau "
-            f"(now {config.tau}), and make sure that x is standardised."
+            f"Try {clip}, a smaller learning_rate (now {config.learning_rate:g}) or more forcing "
+            f"(a smaller tau; now {config.forcing!r}), and make sure that x is standardised."
         )
         self.update, self.model, self.config, self.checkpoint = update, model, config, checkpoint
 
@@ -50,11 +56,15 @@ class TrainingDivergedError(ArithmeticError):
 
 @dataclass(frozen=True, eq=False)
 class TrainResult:
-    """A trained ``model`` (the last, or the best measured, as ``config.keep`` says) and its ``history``."""
+    """A trained ``model`` (the last, or the best measured, as ``config.keep`` says) and its ``history``.
 
-    model: ALRNN
+    ``forcing`` is the constant forcing that training ended with.
+    """
+
+    model: Any
     history: History
     config: TrainConfig
+    forcing: Forcing
 
     def __repr__(self) -> str:
         return f"TrainResult({self.model!r}, {self.history!r})"
@@ -64,15 +74,17 @@ def train(
     x: ArrayLike | Sequence[ArrayLike],
     config: TrainConfig | None = None,
     *,
+    model: Surrogate | None = None,
     run: str | os.PathLike[str] | None = None,
     heldout: ArrayLike | None = None,
     standardizer: Standardizer | None = None,
     dt: float | None = None,
     progress: Progress | None = None,
 ) -> TrainResult:
-    """Train an AL-RNN on standardised ``x``: one series ``(T, N)``, or trials, which no sequence crosses.
+    """Train a surrogate on standardised ``x``: one series ``(T, N)``, or trials, which no sequence crosses.
 
-    With a folder ``run``, the state is kept in ``run/checkpoint.safetensors`` every
+    It starts from ``model``, which also decides the family and its sizes, or at random, as ``config.family``
+    and ``config.seed`` say. With a folder ``run``, the state is kept in ``run/checkpoint.safetensors`` every
     ``config.checkpoint_every`` updates, and the same call continues from there after any interruption, with
     the same result bit for bit. ``heldout (T, N)``, standardised likewise, is what ``config.evaluate_every``
     measures the free-running model on (a short one bounds what D_stsp can tell). ``standardizer`` and ``dt``
@@ -85,15 +97,18 @@ def train(
     dt = None if dt is None else as_float(dt, "dt", above=0.0)
     trials = training_trials(x, config.sequence_length)
     seen = trials[0].shape[1]
-    if seen > config.latent_dim:
+    if model is not None:
+        config = _fitted(config, as_instance(model, "model", Surrogate), seen)
+    elif seen > config.latent_dim:
         raise ValueError(f"x has {seen} columns, more than latent_dim = {config.latent_dim}")
     reference = _reference(config, heldout, seen)
     pin_blas()
-    keeper = _Keeper(run, trials, standardizer, dt)
-    state = keeper.load(config) or TrainState.start(config, seen)
+    keeper = _Keeper(run, trials, model, standardizer, dt)
+    start = initial_model(config, seen) if model is None else model
+    state = keeper.load(config, start) or TrainState.start(config, start)
     if state.done == 0:
         keeper.save(state)
-    batches = Batches(trials, config)
+    batches = Batches(trials, config, state.theta.dtype)
     with listening(progress, "training") as report:
         try:
             while state.done < config.updates:
@@ -108,7 +123,7 @@ def train(
         except KeyboardInterrupt:
             keeper.save(state)
             raise
-    return TrainResult(state.kept, state.history, config)
+    return TrainResult(state.kept, state.history, config, state.forcing)
 
 
 class _Keeper:
@@ -118,26 +133,36 @@ class _Keeper:
         self,
         run: str | os.PathLike[str] | None,
         trials: list[Floats],
+        start: Surrogate | None,
         standardizer: Standardizer | None,
         dt: float | None,
     ) -> None:
         self._run = None if run is None else Path(run)
         self._standardizer, self._dt = standardizer, dt
-        self._data, self._seen = "", trials[0].shape[1]
+        self._data = ""
         if self._run is not None:
             self._run.mkdir(parents=True, exist_ok=True)
-            self._data = data_fingerprint(trials)
+            self._data = data_fingerprint(trials, start)
 
     @property
     def checkpoint(self) -> Path | None:
         return None if self._run is None else self._run / CHECKPOINT
 
-    def load(self, config: TrainConfig) -> TrainState | None:
-        return None if self._run is None else load_state(self._run, config, self._data, self._seen)
+    def load(self, config: TrainConfig, start: Surrogate) -> TrainState | None:
+        return None if self._run is None else load_state(self._run, config, self._data, start)
 
     def save(self, state: TrainState) -> None:
         if self._run is not None:
             save_state(self._run, state, self._data, self._standardizer, self._dt)
+
+
+def _fitted(config: TrainConfig, model: Surrogate, seen: int) -> TrainConfig:
+    """Return ``config`` with the family and the sizes of the model to start from."""
+    if model.observed_dim != seen:
+        raise ValueError(
+            f"model must observe {seen} columns as x has, has observed_dim = {model.observed_dim}"
+        )
+    return config.changed(family=family_name(model), latent_dim=model.latent_dim, gated=model.gated)
 
 
 def _reference(config: TrainConfig, heldout: ArrayLike | None, seen: int) -> Floats:
@@ -168,8 +193,20 @@ def _evaluation(state: TrainState, reference: Floats, dt: float | None) -> Evalu
 
 def _stop(done: int, config: TrainConfig) -> int:
     """Return the update up to which one kernel call may go."""
-    marks = [BLOCK, config.checkpoint_every, config.evaluate_every or config.updates]
-    return min(config.updates, *((done // mark + 1) * mark for mark in marks))
+    marks = [BLOCK, config.checkpoint_every, config.evaluate_every, config.forcing.adapts_every]
+    return min(config.updates, *((done // mark + 1) * mark for mark in marks if mark is not None))
+
+
+def _strengths(state: TrainState, batches: Batches, starts: NDArray[np.int64], end: int) -> Floats:
+    """Return the forcing strengths of the updates up to ``end``; ``starts (U, B)`` are their sequences."""
+    config, forcing, done = state.config, state.config.forcing, state.done
+    if forcing.adapts_every is None:
+        return forcing.strengths_of_updates(done, end, config.updates)
+    strength = forcing.strength if done == 0 else float(state.strength[done - 1])
+    if done % forcing.adapts_every == 0:
+        x = batches.series[starts[0][:, None] + np.arange(config.sequence_length)]
+        strength = forcing.adapted(strength, state.current, x.astype(np.float64))
+    return np.full(end - done, strength)
 
 
 def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) -> TrainState:
@@ -178,26 +215,22 @@ def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) ->
     starts, noise = batches.draws(state.done, end)
     theta, first, second = state.theta.copy(), state.first.copy(), state.second.copy()
     now = slice(state.done, end)
-    begun = time.perf_counter()
-    diverged = update_kernels.updates(
-        theta,
-        first,
-        second,
-        state.done,
-        config.latent_dim,
-        config.gated,
-        batches.series,
-        starts,
-        noise,
-        config.sequence_length,
-        config.tau,
-        config.alphas(state.done, end),
-        config.learning_rates(state.done, end),
-        np.inf if config.gradient_clip is None else config.gradient_clip,
-        theta.dtype.type(TINY[theta.dtype.name]),
-        state.loss[now],
-        state.gradient_norm[now],
+    strengths = _strengths(state, batches, starts, end)
+    todo = Updates(
+        done=state.done,
+        series=batches.series,
+        starts=starts,
+        noise=noise,
+        length=config.sequence_length,
+        interval=config.forcing.interval,
+        strengths=strengths,
+        rates=config.learning_rates(state.done, end),
+        clip=np.inf if config.gradient_clip is None else config.gradient_clip,
     )
+    begun = time.perf_counter()
+    losses, norms = state.loss[now], state.gradient_norm[now]
+    diverged = run_updates(state.template, theta, first, second, todo, losses, norms)
+    state.strength[now] = strengths
     state.seconds[now] = (time.perf_counter() - begun) / (end - state.done)
     finite = bool(np.isfinite(theta).all())
     if diverged >= 0 or not finite:

@@ -19,13 +19,13 @@ import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
-from scipy.sparse import csc_array
 
 from palrnn.engine.checks import Floats, as_float, as_floats, as_int
 from palrnn.engine.kernel import pin_blas
 from palrnn.geometry.information import IndefiniteInformationWarning
+from palrnn.model.families.alrnn_layout import identifiable_basis, null_units
 
 
 def curvature_gap(itf: ArrayLike, observed: ArrayLike, steps: int) -> float:
@@ -131,36 +131,6 @@ def mismatch(
         itf_eigenvalues=a,
         observed_eigenvalues=b,
     )
-
-
-def null_units(*matrices: Floats) -> NDArray[np.int64]:
-    """Return the units i for which every matrix ``(p, p)`` annihilates e(A_ii) - e(W_ii), up to rounding.
-
-    With p = M^2 + 2 M these are the ungated units, and gated ones that were open all the time. Empty where
-    p is not of that form.
-    """
-    size = len(matrices[0])
-    dim = math.isqrt(size + 1) - 1
-    if dim < 1 or dim * (dim + 2) != size:
-        return np.zeros(0, dtype=np.int64)
-    a = np.arange(dim)
-    w = dim + a * dim + a
-    null = np.ones(dim, dtype=np.bool_)
-    for matrix in matrices:
-        left = np.abs(matrix[:, a] - matrix[:, w]).max(axis=0)
-        null &= left <= 1e-8 * np.abs(matrix).max()
-    return np.flatnonzero(null)
-
-
-def identifiable_basis(size: int, units: NDArray[np.int64]) -> csc_array:
-    """Return an orthonormal, sparse basis ``(p, p - n)`` of all but the null directions of ``units (n,)``."""
-    dim = math.isqrt(size + 1) - 1
-    a, w = units, dim + units * dim + units
-    kept = np.setdiff1d(np.arange(size), w)
-    half = math.sqrt(0.5)
-    values = np.concatenate([np.where(np.isin(kept, a), half, 1.0), np.full(len(w), half)])
-    columns = np.concatenate([np.arange(len(kept)), np.searchsorted(kept, a)])
-    return csc_array((values, (np.concatenate([kept, w]), columns)), shape=(size, len(kept)))
 
 
 def subspace_overlap(one: ArrayLike, other: ArrayLike) -> float:

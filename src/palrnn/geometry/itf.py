@@ -12,64 +12,75 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from palrnn.engine.checks import HUGE, Floats, as_float, as_floats, as_int, as_series, frozen
+from palrnn.engine.checks import Floats, as_floats, as_int, as_series, frozen
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
-from palrnn.geometry import itf_kernels
-from palrnn.model import ALRNN, PALRNN
-from palrnn.model.trajectory import BOUND
+from palrnn.geometry.sensitivity import Sensitivity, forced_states, sensitivity
+from palrnn.model import PALRNN, Forcing, Noise, Surrogate, as_forcing, as_noise, drift_of
 
 # rows of sensitivities held at once, in numbers: 32 MB whatever the length of the series
 _CHUNK = 4_000_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class ITFOperator:
     """The ITF Fisher of ``model`` along the forced rollout on ``x (T, N)``, without its p x p matrix.
 
     ``operator @ v`` multiplies by a vector ``(p,)`` or a matrix ``(p, k)``; `trace`, `leading` and `dense`
-    give more. ``alpha < 1`` is generalised teacher forcing. ``observation_std`` is one deviation, or one per
-    observed coordinate.
+    give more. ``model`` is of any family (of a PAL-RNN, the drift). ``forcing`` is a `Forcing`, of which the
+    final strength counts, or an interval tau. ``observation`` is the weight Lambda: a `Noise`, one deviation,
+    or one per observed coordinate.
     """
 
-    model: ALRNN
+    model: Any
     x: Floats
-    tau: int
-    observation_std: float | Floats
-    alpha: float = 1.0
-    _states: Floats = field(init=False, repr=False)
-    _scale: Floats = field(init=False, repr=False)
+    forcing: Forcing
+    observation: Noise
+    _states: Floats = field(repr=False)
+    _sensitivity: Sensitivity = field(repr=False)
+    _whiten: Floats | None = field(repr=False)
 
-    def __post_init__(self) -> None:
-        model = self.model.drift if isinstance(self.model, PALRNN) else self.model
-        if not isinstance(model, ALRNN):
-            raise ValueError(f"model must be an ALRNN or a PALRNN, got {type(model).__name__}")
-        x = frozen(as_series(self.x, dim=model.observed_dim))
-        tau, alpha = as_int(self.tau, "tau", least=1), as_float(self.alpha, "alpha", least=0.0, most=1.0)
-        std = as_floats(self.observation_std, "observation_std")
-        if std.shape not in ((), (model.observed_dim,)) or (std < 1.0 / HUGE).any():
-            wanted = f"one number or ({model.observed_dim},)"
-            raise ValueError(f"observation_std must be positive, {wanted}, got {self.observation_std}")
-        states = np.empty((len(x) - 1, model.latent_dim))
-        diverged = itf_kernels.forced_states(
-            model.A, model.W, model.h, model.gated, model.embed(x[0]), x, tau, alpha, BOUND, states
-        )
+    def __init__(
+        self,
+        model: Surrogate | PALRNN,
+        x: ArrayLike,
+        forcing: Forcing | int,
+        observation: Noise | float | ArrayLike,
+    ) -> None:
+        """Run the forced rollout; one that diverges has no Fisher information."""
+        drift, forcing = drift_of(model), as_forcing(forcing).final
+        series = frozen(as_series(x, dim=drift.observed_dim))
+        seen, steps = drift.observed_dim, len(series) - 1
+        noise = as_noise(observation, "observation", seen)
+        states, diverged = forced_states(drift, series, forcing)
         if diverged >= 0:
             raise ValueError(f"the forced rollout diverged at step {diverged}: the ITF Fisher is not defined")
-        scale = np.full(model.observed_dim, 1.0) / (std * np.sqrt(len(x) - 1))
-        values = {"model": model, "x": x, "tau": tau, "alpha": alpha, "_states": states, "_scale": scale}
+        # correlated noise: rows are scaled by time only, and made independent one step at a time
+        whiten = None if noise.is_diagonal else np.linalg.inv(noise.root(seen))
+        std = np.broadcast_to(noise.std, seen) if noise.is_diagonal else np.ones(seen)
+        scale = np.full(seen, 1.0) / (std * np.sqrt(steps))
+        values = {
+            "model": drift,
+            "x": series,
+            "forcing": forcing,
+            "observation": noise,
+            "_states": states,
+            "_sensitivity": sensitivity(drift, states, forcing, scale),
+            "_whiten": whiten,
+        }
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """``(p, p)``, with p = M^2 + 2 M."""
-        size = self.model.latent_dim * (self.model.latent_dim + 2)
+        """``(p, p)``."""
+        size = int(self.model.theta.size)
         return size, size
 
     @property
@@ -86,18 +97,17 @@ class ITFOperator:
         return columns[0] if vectors.ndim == 1 else np.stack(columns, axis=1)
 
     def _product(self, v: Floats) -> Floats:
-        model, policy = self.model, (self._states, self.tau, self.alpha, self._scale)
-        forward, product = np.empty((len(self._states), model.observed_dim)), np.empty(self.shape[0])
-        itf_kernels.tangent(model.A, model.W, model.gated, *policy, v, forward)
-        itf_kernels.cotangent(model.A, model.W, model.gated, *policy, forward, product)
-        return product
+        forward = self._sensitivity.tangent(v)
+        if self._whiten is not None:
+            forward = forward @ (self._whiten.T @ self._whiten)
+        return self._sensitivity.cotangent(forward)
 
     def trace(self) -> float:
         """Return the exact trace; memory O(M p), no p x p matrix."""
         pin_blas()
-        model = self.model
-        policy = (self._states, self.tau, self.alpha, self._scale)
-        return float(itf_kernels.sensitivity_trace(model.A, model.W, model.gated, *policy))
+        if self._whiten is None:
+            return self._sensitivity.trace()
+        return float(sum(np.square(rows).sum() for rows in self._rows()))
 
     def leading(self, k: int = 50, *, seed: int = 0) -> tuple[Floats, Floats]:
         """Return the ``k`` largest eigenvalues, largest first, and their vectors ``(p, k)``, by Lanczos."""
@@ -124,30 +134,33 @@ class ITFOperator:
         S = np.zeros((model.latent_dim, size))
         for begin in range(0, steps, chunk):
             rows = np.empty((min(chunk, steps - begin), seen, size))
-            itf_kernels.sensitivity_rows(
-                model.A, model.W, model.gated, self._states, begin, self.tau, self.alpha, self._scale, S, rows
-            )
-            yield rows.reshape(-1, size)
+            self._sensitivity.rows(begin, S, rows)
+            yield (rows if self._whiten is None else self._whiten @ rows).reshape(-1, size)
 
     def __repr__(self) -> str:
-        policy = f"tau={self.tau}, alpha={self.alpha:g}"
-        return f"ITFOperator({self.model!r}, steps={len(self.x)}, {policy}, p={self.shape[0]})"
+        return f"ITFOperator({self.model!r}, steps={len(self.x)}, {self.forcing!r}, p={self.shape[0]})"
 
 
 def itf_fisher(
-    model: ALRNN | PALRNN, x: ArrayLike, tau: int, observation_std: float | ArrayLike, *, alpha: float = 1.0
+    model: Surrogate | PALRNN,
+    x: ArrayLike,
+    forcing: Forcing | int,
+    observation: Noise | float | ArrayLike,
 ) -> Floats:
-    """Return the ITF Fisher ``(p, p)`` of the drift parameters [A, W row-major, h], per step (eq. tfgn).
+    """Return the ITF Fisher ``(p, p)`` of the drift parameters theta, per step (eq. tfgn).
 
-    ``x (T, N)`` is one segment in the model's coordinates; ``tau`` the forcing interval (0-based
-    ``i % tau == 0, i > 0``); ``observation_std`` the weight Lambda = std^2 I; ``alpha`` the forcing strength.
-    See `ITFOperator` for models whose p x p matrix does not fit.
+    ``x (T, N)`` is one segment in the model's coordinates; ``forcing`` a `Forcing`, or an interval tau for
+    identity forcing (0-based ``i % tau == 0, i > 0``); ``observation`` the weight Lambda, as one deviation,
+    one per coordinate, or a `Noise`. See `ITFOperator` for models whose p x p matrix does not fit.
     """
-    return ITFOperator(model, x, tau, observation_std, alpha).dense()  # type: ignore[arg-type]
+    return ITFOperator(model, x, forcing, observation).dense()
 
 
 def itf_trace(
-    model: ALRNN | PALRNN, x: ArrayLike, tau: int, observation_std: float | ArrayLike, *, alpha: float = 1.0
+    model: Surrogate | PALRNN,
+    x: ArrayLike,
+    forcing: Forcing | int,
+    observation: Noise | float | ArrayLike,
 ) -> float:
     """Return the trace of `itf_fisher` without building the matrix."""
-    return ITFOperator(model, x, tau, observation_std, alpha).trace()  # type: ignore[arg-type]
+    return ITFOperator(model, x, forcing, observation).trace()

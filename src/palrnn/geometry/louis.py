@@ -33,6 +33,7 @@ from palrnn.engine.seeds import generator
 from palrnn.geometry.kernels import sampled
 from palrnn.geometry.traces import louis_traces
 from palrnn.model import PALRNN
+from palrnn.model.families.alrnn_layout import row_indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,12 +263,6 @@ def gathered_terms(
     groups = np.array([numbers[code] for code in packed], dtype=np.int64)
     blocks = _blocks(gram / (paths * scores.shape[1]), variances, drift.gated)
     return LouisTerms(blocks, scores, traces, groups)
-
-
-def row_indices(dim: int) -> NDArray[np.int64]:
-    """Return ``(M, M+2)``: where [A_i, W_i, h_i] of each latent row i stand in theta."""
-    rows = np.arange(dim)[:, None]
-    return np.concatenate([rows, dim + rows * dim + np.arange(dim), dim + dim * dim + rows], axis=1)
 
 
 def _blocks(gram: Floats, variances: Floats, gated: int) -> Floats:

@@ -11,6 +11,7 @@ parameters can move before the objective notices, as a quadratic sees it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +22,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
 from palrnn.invariants import quantities_of_interest
-from palrnn.model import ALRNN, PALRNN, drift_of
+from palrnn.model import PALRNN, Surrogate, drift_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class LaplacePosterior:
     were set to 0.
     """
 
-    model: ALRNN
+    model: Any
     prior_std: float
     values: Floats = field(repr=False)
     vectors: Floats = field(repr=False)
@@ -59,7 +60,7 @@ class LaplacePosterior:
         steps = noise - ((noise @ self.vectors) * shrink) @ self.vectors.T
         return self.model.theta + self.prior_std * steps
 
-    def sample(self, count: int, *, seed: int = 0) -> list[ALRNN]:
+    def sample(self, count: int, *, seed: int = 0) -> list[Any]:
         """Return ``count`` models drawn from the posterior."""
         return [self.model.with_theta(theta) for theta in self.sample_theta(count, seed=seed)]
 
@@ -76,7 +77,7 @@ class LaplacePosterior:
 
 
 def laplace(
-    model: ALRNN | PALRNN, information: ArrayLike | tuple[ArrayLike, ArrayLike], *, prior_std: float
+    model: Surrogate | PALRNN, information: ArrayLike | tuple[ArrayLike, ArrayLike], *, prior_std: float
 ) -> LaplacePosterior:
     """Return the Laplace posterior of the drift of ``model`` under ``information`` and a Gaussian prior.
 

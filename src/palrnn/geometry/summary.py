@@ -19,7 +19,7 @@ from palrnn.geometry.comparison import Mismatch, curvature_gap, mismatch, subspa
 from palrnn.geometry.itf import ITFOperator
 from palrnn.geometry.information import IndefiniteInformationWarning, ObservedInformation
 from palrnn.geometry.observed import observed_information
-from palrnn.model import PALRNN
+from palrnn.model import PALRNN, Forcing
 
 #: Above this number of parameters no p x p matrix is built (72 MB each).
 MOST_DENSE = 3000
@@ -105,9 +105,8 @@ class GeometryComparison:
 def compare_geometries(
     model: PALRNN,
     x: ArrayLike,
-    tau: int,
+    forcing: Forcing | int,
     *,
-    alpha: float = 1.0,
     particles: int = 64,
     paths: int = 8,
     states_per_path: int = 1,
@@ -133,7 +132,7 @@ def compare_geometries(
         seed=seed,
         progress=progress,
     )
-    operator = ITFOperator(model.drift, observed.filtered.x, tau, model.observation_std, alpha)
+    operator = ITFOperator(model.drift, observed.filtered.x, forcing, model.observation)
     size, steps = operator.shape[0], observed.steps
     k = min(k, size - 1)
     if size > MOST_DENSE:

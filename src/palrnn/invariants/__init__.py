@@ -3,6 +3,7 @@
 from palrnn.invariants.cycles import Cycle, cycles
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import Floor, dstsp_floor, spectrum_floor
+from palrnn.invariants.free_run import FreeRun, free_run
 from palrnn.invariants.lyapunov import (
     DivergenceError,
     LyapunovSpectrum,
@@ -27,6 +28,7 @@ __all__ = [
     "DivergenceError",
     "FixedPoints",
     "Floor",
+    "FreeRun",
     "LyapunovSpectrum",
     "PredictionError",
     "Quantities",
@@ -37,6 +39,7 @@ __all__ = [
     "dstsp",
     "dstsp_floor",
     "fixed_points",
+    "free_run",
     "kaplan_yorke_dimension",
     "lyapunov_spectrum",
     "power_spectrum",

@@ -1,4 +1,4 @@
-"""Cycles of an AL-RNN, searched along the code sequences of a trajectory.
+"""Cycles of a surrogate, searched along the code sequences of a trajectory.
 
 A cycle of period k runs through a word of k codes. Along a given word the map is affine, z' = J z + b with J
 = J_k ... J_1, so the word's only candidate is z = (I - J)^{-1} b. If the orbit of that candidate follows
@@ -11,17 +11,18 @@ iterating the map.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.kernel import pin_blas
-from palrnn.invariants import cycle_kernels as kernels
 from palrnn.invariants.fixed_points import sorted_eigenvalues
+from palrnn.invariants.kernels import cycles as kernels
 from palrnn.invariants.symbolic import Integers, symbolic_dynamics
-from palrnn.model import ALRNN, PALRNN, drift_of
-from palrnn.model.trajectory import BOUND
+from palrnn.model import ALRNN, BOUND, PALRNN, Surrogate, drift_of
+from palrnn.model.engine import codes as codes_of
 
 _NEWTON_STEPS = 12
 
@@ -50,7 +51,7 @@ class Cycle:
 
 
 def cycles(
-    model: ALRNN | PALRNN,
+    model: Surrogate | PALRNN,
     trajectory: ArrayLike,
     *,
     max_period: int = 12,
@@ -71,7 +72,7 @@ def cycles(
     most_words = as_int(most_words, "most_words", least=1)
     reach = as_float(closeness, "closeness", above=0.0) * np.sqrt(states.var(axis=0).sum())
     pin_blas()
-    symbols = symbolic_dynamics(drift.codes(states)).symbols
+    symbols = symbolic_dynamics(codes_of(drift, states)).symbols
     found: list[Cycle] = []
     for period in range(shortest, longest + 1):
         known: set[bytes] = set()
@@ -95,16 +96,15 @@ def _starts(symbols: Integers, states: Floats, period: int, most: int, reach: fl
     return np.asarray(near[primitive][np.sort(first)[:most]])
 
 
-def _newton(drift: ALRNN, start: Floats, period: int) -> Cycle | None:
+def _newton(drift: Surrogate, start: Floats, period: int) -> Cycle | None:
     """Return the cycle to which the words from ``start`` lead, or None."""
     dim = drift.latent_dim
-    orbit, derivative = np.empty((period + 1, dim)), np.empty((dim, dim))
     z, before = start, np.empty((0, 0), dtype=np.bool_)
     for _ in range(_NEWTON_STEPS):
-        kernels.orbit_derivative(drift.A, drift.W, drift.h, drift.gated, z, orbit, derivative)
+        orbit, derivative = orbit_derivative(drift, z, period)
         if not np.abs(orbit).max() <= BOUND:
             return None
-        codes = drift.codes(orbit[:-1])
+        codes = codes_of(drift, orbit[:-1])
         if np.array_equal(codes, before):
             return _verified(codes, orbit, derivative)
         try:
@@ -113,6 +113,26 @@ def _newton(drift: ALRNN, start: Floats, period: int) -> Cycle | None:
             return None
         before = codes
     return None
+
+
+@singledispatch
+def orbit_derivative(drift: Surrogate, start: Floats, period: int) -> tuple[Floats, Floats]:
+    """Return the orbit ``(period + 1, M)`` from ``start (M,)``, and the derivative J_k ... J_1 ``(M, M)``."""
+    orbit, derivative = np.empty((period + 1, len(start))), np.eye(len(start))
+    orbit[0] = start
+    # an orbit that runs away overflows; it is no cycle
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t in range(period):
+            J, b = drift.affine(codes_of(drift, orbit[t]))
+            orbit[t + 1], derivative = J @ orbit[t] + b, J @ derivative
+    return orbit, derivative
+
+
+@orbit_derivative.register
+def _(drift: ALRNN, start: Floats, period: int) -> tuple[Floats, Floats]:
+    orbit, derivative = np.empty((period + 1, len(start))), np.empty((len(start), len(start)))
+    kernels.orbit_derivative(drift.A, drift.W, drift.h, drift.gated, start, orbit, derivative)
+    return orbit, derivative
 
 
 def _verified(codes: NDArray[np.bool_], orbit: Floats, derivative: Floats) -> Cycle | None:

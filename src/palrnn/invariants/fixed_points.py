@@ -1,10 +1,10 @@
-"""All fixed points of an AL-RNN, exactly: one linear system per region.
+"""All fixed points of a surrogate, exactly: one linear system per region.
 
-In the region of code c the map is affine, z' = (A + W D(c)) z + h, so its only candidate for a fixed point is
+In the region of code c the map is affine, z' = J(c) z + b(c), so its only candidate for a fixed point is
 
-    z = (I - A - W D(c))^{-1} h.
+    z = (I - J(c))^{-1} b(c).
 
-It is *admissible*, a fixed point of the network, if it lies in its own region: 1{z_gated > 0} = c. Otherwise
+It is *admissible*, a fixed point of the map, if it lies in its own region: 1{G z + g > 0} = c. Otherwise
 it is *virtual*: trajectories are drawn to it, or pushed from it, only as long as they stay in the region.
 """
 
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats, as_int
 from palrnn.engine.kernel import pin_blas
-from palrnn.model import ALRNN, PALRNN, drift_of
+from palrnn.model import PALRNN, Surrogate, drift_of
+from palrnn.model.engine import codes as codes_of
 
 _CHUNK = 2048
 
@@ -60,42 +61,33 @@ class FixedPoints:
         return f"FixedPoints({found}; {self.regions} regions{singular})"
 
 
-def fixed_points(model: ALRNN | PALRNN, *, virtual: bool = False, most_gated: int = 16) -> FixedPoints:
+def fixed_points(model: Surrogate | PALRNN, *, virtual: bool = False, most_gated: int = 16) -> FixedPoints:
     """Return the fixed points of ``model`` (of a PAL-RNN, of its hard-gated drift) in all 2^P regions.
 
-    Only admissible ones, unless ``virtual``. The work doubles with every gated unit; more than ``most_gated``
+    Only admissible ones, unless ``virtual``. The work doubles with every gate; more than ``most_gated``
     of them is an error.
     """
     drift = drift_of(model)
     most = as_int(most_gated, "most_gated", most=24)
     if drift.gated > most:
         raise ValueError(
-            f"model has {drift.gated} gated units, that is 2^{drift.gated} regions; most_gated is {most}"
+            f"model has {drift.gated} gates, that is 2^{drift.gated} regions; most_gated is {most}"
         )
     pin_blas()
     regions, singular, found = 2**drift.gated, 0, []
     for first in range(0, regions, _CHUNK):
         codes = _codes(np.arange(first, min(first + _CHUNK, regions)), drift.gated)
-        points, solved = _solve_each(np.eye(drift.latent_dim) - jacobians(drift, codes), drift.h)
+        J, b = drift.affine(codes)
+        points, solved = _solve_each(np.eye(drift.latent_dim) - J, b)
         singular += int((~solved).sum())
-        keep = solved if virtual else solved & (drift.codes(points) == codes).all(axis=1)
+        keep = solved if virtual else solved & (codes_of(drift, points) == codes).all(axis=1)
         found.append((points[keep], codes[keep]))
     points, codes = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    eigenvalues = sorted_eigenvalues(jacobians(drift, codes))
-    admissible = (drift.codes(points) == codes).all(axis=1)
+    eigenvalues = sorted_eigenvalues(drift.affine(codes)[0])
+    admissible = (codes_of(drift, points) == codes).all(axis=1)
     for array in (points, codes, eigenvalues, admissible):
         array.flags.writeable = False
     return FixedPoints(points, codes, eigenvalues, admissible, regions, singular)
-
-
-def jacobians(drift: ALRNN, codes: NDArray[np.bool_]) -> Floats:
-    """Return A + W D(c) for each of ``codes (K, P)``: ``(K, M, M)``."""
-    gates = np.ones((len(codes), drift.latent_dim))
-    gates[:, drift.latent_dim - drift.gated :] = codes
-    J = drift.W * gates[:, None, :]
-    diagonal = np.arange(drift.latent_dim)
-    J[:, diagonal, diagonal] += drift.A
-    return J
 
 
 def sorted_eigenvalues(J: Floats) -> NDArray[np.complex128]:
@@ -104,20 +96,20 @@ def sorted_eigenvalues(J: Floats) -> NDArray[np.complex128]:
     return np.take_along_axis(values, np.argsort(-np.abs(values), axis=1, kind="stable"), axis=1)
 
 
-def _solve_each(matrices: Floats, h: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Solve ``matrices (K, M, M)`` z = h; the second result tells which have a solution worth the name."""
+def _solve_each(matrices: Floats, b: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Solve ``matrices (K, M, M)`` z = ``b (K, M)``; the second result: which have a precise solution."""
     try:
-        points = np.linalg.solve(matrices, np.broadcast_to(h[:, None], (len(matrices), len(h), 1)))[..., 0]
+        points = np.linalg.solve(matrices, b[..., None])[..., 0]
         solved = np.ones(len(matrices), dtype=np.bool_)
     except np.linalg.LinAlgError:
-        points, solved = np.zeros((len(matrices), len(h))), np.zeros(len(matrices), dtype=np.bool_)
+        points, solved = np.zeros(b.shape), np.zeros(len(matrices), dtype=np.bool_)
         for i, matrix in enumerate(matrices):
             try:
-                points[i], solved[i] = np.linalg.solve(matrix, h), True
+                points[i], solved[i] = np.linalg.solve(matrix, b[i]), True
             except np.linalg.LinAlgError:
                 continue
     # a matrix that is singular up to rounding gives a point so far out that it does not solve the system
-    residual = np.abs((matrices @ points[..., None])[..., 0] - h).max(axis=1)
+    residual = np.abs((matrices @ points[..., None])[..., 0] - b).max(axis=1)
     size = 1.0 + np.abs(matrices).max(axis=(1, 2)) * np.abs(points).max(axis=1)
     solved &= np.isfinite(size) & (np.abs(points).max(axis=1) < 1e12) & (residual <= 1e-9 * size)
     return np.where(solved[:, None], points, 0.0), solved

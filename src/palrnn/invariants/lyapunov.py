@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Protocol
 
 import numpy as np
@@ -18,9 +19,10 @@ from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_float, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
-from palrnn.invariants import lyapunov_kernels as kernels
-from palrnn.model import ALRNN, PALRNN
-from palrnn.model.trajectory import BOUND
+from palrnn.invariants.kernels import lyapunov as kernels
+from palrnn.model import ALRNN, BOUND, PALRNN, Surrogate, drift_of
+from palrnn.model.engine import gate_inputs, pieces
+from palrnn.model.palrnn import gate_probabilities
 
 _TRACE_POINTS = 200
 _TAPERS = 5
@@ -93,7 +95,7 @@ def kaplan_yorke_dimension(exponents: ArrayLike, dimension: int | None = None) -
 
 
 def lyapunov_spectrum(
-    model: ALRNN | PALRNN | System,
+    model: Surrogate | PALRNN | System,
     x1: ArrayLike | None = None,
     *,
     steps: int = 10_000,
@@ -107,9 +109,9 @@ def lyapunov_spectrum(
 
         lambda_i = 1 / (steps * dt) * sum_t log abs(R_t,ii),   J_t Q_{t-1} = Q_t R_t
 
-    - `ALRNN`: the free-running, hard-gated rollout from the observation ``x1 (N,)``;
+    - a surrogate: the free-running, hard-gated rollout from the observation ``x1 (N,)``;
     - `PALRNN`: a sampled rollout with probit gates, and with process noise unless ``process_noise=False``;
-      the Jacobians are those of the sampled gates, A + W D(c_t);
+      the Jacobians are those of the sampled gates, J(c_t);
     - `System`: the RK4 map of step ``dt``, from the raw state ``x1`` or one on the attractor.
 
     During ``discard`` the tangent directions align as well; they start at random, as do the noises, from
@@ -120,10 +122,8 @@ def lyapunov_spectrum(
     pin_blas()
     if isinstance(model, System):
         run: _Run = _SystemRun(model, x1, dt)
-    elif isinstance(model, (ALRNN, PALRNN)):
-        run = _ModelRun(model, x1, process_noise, seed)
     else:
-        raise ValueError(f"model must be an ALRNN, a PALRNN or a System, got {type(model).__name__}")
+        run = _ModelRun(model, x1, process_noise, seed)
     dim = len(run.z)
     k = dim if k is None else as_int(k, "k", least=1, most=dim)
     # random directions: those along the axes can be invariant, and then never see the others' growth
@@ -146,40 +146,76 @@ class _Run(Protocol):
 
 
 class _ModelRun:
-    def __init__(self, model: ALRNN | PALRNN, x1: ArrayLike | None, process_noise: bool, seed: int) -> None:
-        self.drift = drift = model.drift if isinstance(model, PALRNN) else model
+    def __init__(
+        self, model: Surrogate | PALRNN, x1: ArrayLike | None, process_noise: bool, seed: int
+    ) -> None:
+        self.drift = drift = drift_of(model)
         if x1 is None:
             raise ValueError(f"x1 must be the first observation, of shape ({drift.observed_dim},), got None")
         self.z = drift.embed(as_shape(x1, "x1", (drift.observed_dim,)))
-        self.model, self.rng, self.WT = model, generator(seed), np.ascontiguousarray(drift.W.T)
-        self.noise = np.zeros(drift.latent_dim)
+        self.model, self.rng, self.noisy = model, generator(seed), process_noise
         if isinstance(model, PALRNN) and process_noise:
-            self.noise = np.sqrt(model.process_variances)
-            self.z += np.sqrt(model.initial_variances) * self.rng.standard_normal(drift.latent_dim)
+            self.z += model.start_noise.scaled(self.rng.standard_normal(drift.latent_dim))
 
     def carry(self, V: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
         drift, gate_std = self.drift, 0.0
         process, uniforms = np.empty((0, drift.latent_dim)), np.empty((0, drift.gated))
         if isinstance(self.model, PALRNN):
             gate_std = self.model.gate_std
-            process = self.noise * self.rng.standard_normal((steps, drift.latent_dim))
+            normals = self.rng.standard_normal((steps, drift.latent_dim))
+            process = self.model.process.scaled(normals) if self.noisy else 0.0 * normals
             uniforms = self.rng.random((steps, drift.gated))
-        return kernels.alrnn_tangents(
-            drift.A,
-            self.WT,
-            drift.h,
-            drift.gated,
-            gate_std,
-            process,
-            uniforms,
-            steps,
-            BOUND,
-            self.z,
-            V,
-            first,
-            block,
-            sums,
-        )
+        return carried(drift, gate_std, process, uniforms, steps, self.z, V, first, block, sums)
+
+
+@singledispatch
+def carried(
+    drift: Surrogate,
+    gate_std: float,
+    process: Floats,
+    uniforms: Floats,
+    steps: int,
+    z: Floats,
+    V: Floats,
+    first: int,
+    block: int,
+    sums: Floats,
+) -> int:
+    """Carry ``z (M,)`` and the tangent rows ``V (k, M)`` through ``steps`` steps, in place.
+
+    V <- V J(c_t)^T and z <- J(c_t) z + b(c_t) + process_t; the arguments are those of
+    `kernels.alrnn_tangents`. Return the step at which z left every bound, or -1.
+    """
+    piece = pieces(drift)
+    for t in range(steps):
+        if not np.abs(z).max() <= BOUND:
+            return t
+        chances = gate_probabilities(gate_inputs(drift, z), gate_std)
+        J, b = piece(chances > (uniforms[t] if len(uniforms) else 0.5))
+        z[:] = J @ z + b + (process[t] if len(process) else 0.0)
+        V[:] = V @ J.T
+        kernels.orthonormalize(V, sums[(first + t) // block])
+    return -1
+
+
+@carried.register
+def _(
+    drift: ALRNN,
+    gate_std: float,
+    process: Floats,
+    uniforms: Floats,
+    steps: int,
+    z: Floats,
+    V: Floats,
+    first: int,
+    block: int,
+    sums: Floats,
+) -> int:
+    WT = np.ascontiguousarray(drift.W.T)
+    noises = (gate_std, process, uniforms)
+    return kernels.alrnn_tangents(
+        drift.A, WT, drift.h, drift.gated, *noises, steps, BOUND, z, V, first, block, sums
+    )
 
 
 class _SystemRun:

@@ -8,7 +8,7 @@ import numpy as np
 
 from palrnn.engine.checks import Floats, as_float, as_int
 from palrnn.engine.seeds import generator
-from palrnn.invariants import mixture_kernels
+from palrnn.invariants.kernels import mixture as kernels
 
 
 def mixture_divergence(
@@ -30,7 +30,7 @@ def mixture_divergence(
     rng = generator(seed)
     points = truth[rng.integers(0, len(truth), samples)] + rng.standard_normal((samples, truth.shape[1]))
     log_p, log_q = np.empty(samples), np.empty(samples)
-    mixture_kernels.log_density(points, truth, log_p)
-    mixture_kernels.log_density(points, model, log_q)
+    kernels.log_density(points, truth, log_p)
+    kernels.log_density(points, model, log_q)
     ratio = log_p - log_q
     return float(ratio.mean()), float(ratio.std(ddof=1) / math.sqrt(samples))

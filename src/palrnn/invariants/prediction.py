@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.kernel import pin_blas
-from palrnn.model import ALRNN, PALRNN, drift_of
+from palrnn.model import PALRNN, Surrogate, drift_of
+from palrnn.model.engine import step
 
 _CHUNK = 4096
 
@@ -45,7 +46,7 @@ class PredictionError:
 
 
 def prediction_error(
-    model: ALRNN | PALRNN,
+    model: Surrogate | PALRNN,
     x: ArrayLike,
     n: int = 20,
     *,
@@ -77,7 +78,7 @@ def prediction_error(
     return PredictionError(_mean_squares(drift, series, n), valid, valid_time, horizon, threshold)
 
 
-def _mean_squares(drift: ALRNN, series: Floats, n: int) -> Floats:
+def _mean_squares(drift: Surrogate, series: Floats, n: int) -> Floats:
     total, count = np.zeros(n), len(series) - n
     for first in range(0, count, _CHUNK):
         begin = np.arange(first, min(first + _CHUNK, count))
@@ -87,7 +88,7 @@ def _mean_squares(drift: ALRNN, series: Floats, n: int) -> Floats:
 
 
 def _valid_steps(
-    drift: ALRNN, series: Floats, begin: NDArray[np.int64], horizon: int, threshold: float
+    drift: Surrogate, series: Floats, begin: NDArray[np.int64], horizon: int, threshold: float
 ) -> Floats:
     bound = threshold**2 * series.var(axis=0).sum()
     valid = np.full(len(begin), float(horizon))
@@ -98,16 +99,13 @@ def _valid_steps(
     return valid
 
 
-def _forecasts(drift: ALRNN, x: Floats, n: int) -> Iterator[Floats]:
+def _forecasts(drift: Surrogate, x: Floats, n: int) -> Iterator[Floats]:
     """Yield the forecasts 1, ..., n steps ahead of each row of ``x (S, N)``."""
-    z, free = drift.embed(x), drift.latent_dim - drift.gated
-    W = np.ascontiguousarray(drift.W.T)
+    z = drift.embed(x)
     for _ in range(n):
-        rectified = z.copy()
-        np.maximum(rectified[:, free:], 0.0, out=rectified[:, free:])
         # an unstable model overflows on its way; its error is then infinite, which is the truth
         with np.errstate(over="ignore", invalid="ignore"):
-            z = drift.A * z + rectified @ W + drift.h
+            z = step(drift, z)
         yield z[:, : drift.observed_dim]
 
 

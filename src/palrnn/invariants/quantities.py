@@ -7,19 +7,20 @@ next to the first in `stochastic_counterparts`.
 
 from __future__ import annotations
 
-import warnings
+import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_instance, as_int, as_series, as_shape
+from palrnn.invariants.free_run import free_run
 from palrnn.invariants.lyapunov import DivergenceError, LyapunovSpectrum, lyapunov_spectrum
 from palrnn.invariants.spectrum import spectrum_distance
 from palrnn.invariants.state_space import StateSpaceDivergence, dstsp
-from palrnn.model import ALRNN, PALRNN, DivergenceWarning, drift_of
+from palrnn.model import PALRNN, Surrogate, drift_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,22 @@ class Quantities:
     generated: Floats
     states: Floats
     diverged_at: int | None = None
+
+    def numbers(self) -> dict[str, float]:
+        """Return the figures for a table or a ranking; a run that diverged is infinitely far away.
+
+        ``dstsp``, ``outside``, ``spectrum_distance``, ``lyapunov`` (the largest), ``lyapunov_stderr``.
+        """
+        if self.dstsp is None or self.lyapunov is None or self.spectrum_distance is None:
+            nothing = dict.fromkeys(("spectrum_distance", "lyapunov", "lyapunov_stderr"), math.nan)
+            return {"dstsp": math.inf, "outside": 1.0} | nothing
+        return {
+            "dstsp": self.dstsp.value,
+            "outside": self.dstsp.outside,
+            "spectrum_distance": self.spectrum_distance,
+            "lyapunov": self.lyapunov.largest,
+            "lyapunov_stderr": float(self.lyapunov.stderr[0]),
+        }
 
     def __repr__(self) -> str:
         if self.dstsp is None or self.lyapunov is None:
@@ -59,7 +76,7 @@ class Counterparts:
 
 
 def quantities_of_interest(
-    model: ALRNN | PALRNN,
+    model: Surrogate | PALRNN,
     reference: ArrayLike,
     *,
     standardizer: Standardizer | None = None,
@@ -77,26 +94,62 @@ def quantities_of_interest(
 ) -> Quantities:
     """Return how a long free run of ``model`` compares with ``reference (T, N)``, in raw coordinates.
 
-    An `ALRNN` runs with hard gates, a `PALRNN` is sampled with all its noise (pass ``model.drift`` for its
+    A surrogate runs with hard gates, a `PALRNN` is sampled with all its noise (pass ``model.drift`` for its
     hard-gated counterpart). The run starts at ``x1``, by default the first reference point, and keeps
     ``steps`` states, by default as many as the reference has, after ``discard``. Compared are the observed
     coordinates, with observation noise only if ``observation_noise``. ``k`` Lyapunov exponents come from the
     same start and length.
     """
-    truth = as_series(reference, "reference", dim=drift_of(model).observed_dim)
-    if standardizer is not None:
-        as_instance(standardizer, "standardizer", Standardizer)
-    steps = len(truth) if steps is None else as_int(steps, "steps", least=20)
-    first = truth[0] if x1 is None else as_shape(x1, "x1", (truth.shape[1],))
-    scale = standardizer or Standardizer(np.zeros(truth.shape[1]), np.ones(truth.shape[1]))
-    start = scale.transform(first)
-    run = _run(model, start, steps, as_int(discard, "discard"), observation_noise, seed)
-    states, generated, diverged = run.states, scale.inverse(run.seen), run.diverged_at
+    seen = drift_of(model).observed_dim
+    truth = as_series(reference, "reference", dim=seen)
+    first = truth[0] if x1 is None else as_shape(x1, "x1", (seen,))
+    scale = Standardizer(np.zeros(seen), np.ones(seen)) if standardizer is None else standardizer
+    as_instance(scale, "standardizer", Standardizer)
+    return quantities_from(
+        model,
+        scale.transform(first),
+        truth,
+        standardizer=scale,
+        steps=len(truth) if steps is None else steps,
+        discard=discard,
+        dt=dt,
+        k=k,
+        observation_noise=observation_noise,
+        bins=bins,
+        smoothing=smoothing,
+        protocol=protocol,
+        sigma=sigma,
+        seed=seed,
+    )
+
+
+def quantities_from(
+    model: Surrogate | PALRNN,
+    start: Floats,
+    reference: Floats,
+    *,
+    standardizer: Standardizer,
+    steps: int,
+    discard: int,
+    dt: float,
+    k: int | None = 1,
+    observation_noise: bool = False,
+    bins: int = 30,
+    smoothing: float = 1e-5,
+    protocol: str = "paper",
+    sigma: float = 20.0,
+    seed: int = 0,
+) -> Quantities:
+    """Return the same for a run from ``start (N,)`` in the model's own coordinates."""
+    steps = as_int(steps, "steps", least=20)
+    run = free_run(model, start, steps, discard, observation_noise=observation_noise, seed=seed)
+    states, generated, diverged = run.states, standardizer.inverse(run.observed), run.diverged_at
     if diverged is None:
         try:
             lyapunov = lyapunov_spectrum(model, start, steps=steps, discard=discard, dt=dt, k=k, seed=seed)
-            divergence = dstsp(generated, truth, bins=bins, smoothing=smoothing, protocol=protocol, seed=seed)
-            distance = spectrum_distance(generated, truth, sigma=sigma)
+            settings: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol}
+            divergence = dstsp(generated, reference, **settings, seed=seed)
+            distance = spectrum_distance(generated, reference, sigma=sigma)
             return Quantities(divergence, distance, lyapunov, generated, states)
         except DivergenceError as error:
             diverged = error.step
@@ -112,27 +165,3 @@ def stochastic_counterparts(model: PALRNN, reference: ArrayLike, **settings: Any
         raise ValueError(f"model must be a PALRNN, got {type(model).__name__}")
     hard = quantities_of_interest(model.drift, reference, **settings)
     return Counterparts(hard, quantities_of_interest(model, reference, **settings))
-
-
-class _Run(NamedTuple):
-    """States ``(steps, M)`` and observed coordinates ``(steps, N)``, shorter if the run diverged."""
-
-    states: Floats
-    seen: Floats
-    diverged_at: int | None
-
-
-def _run(
-    model: ALRNN | PALRNN, start: Floats, steps: int, discard: int, observation_noise: bool, seed: int
-) -> _Run:
-    with warnings.catch_warnings():
-        # a divergence is part of the result here
-        warnings.simplefilter("ignore", DivergenceWarning)
-        if isinstance(model, PALRNN):
-            sample = model.sample(start, discard + steps, seed)
-            states, seen = np.asarray(sample.states)[discard:], sample.observations[discard:]
-            seen = seen if observation_noise else states[:, : model.drift.observed_dim]
-            return _Run(states, seen, sample.states.diverged_at)
-        rollout = model.rollout(start, steps, discard)
-        states = np.asarray(rollout)
-        return _Run(states, states[:, : model.observed_dim], rollout.diverged_at)

@@ -18,7 +18,8 @@ from palrnn.invariants.lyapunov import LyapunovSpectrum, lyapunov_spectrum
 from palrnn.invariants.prediction import PredictionError, prediction_error
 from palrnn.invariants.quantities import Quantities, quantities_of_interest
 from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
-from palrnn.model import ALRNN, PALRNN, drift_of
+from palrnn.model import PALRNN, Surrogate, drift_of
+from palrnn.model.engine import codes
 
 _REFERENCE_WORK = 4_000_000
 _MOST_GATED = 14
@@ -28,11 +29,11 @@ _MOST_GATED = 14
 class Scorecard:
     """The invariants of a model against a reference.
 
-    ``hard`` are those of the hard-gated drift, ``sampled`` those of the stochastic model (None for an
-    `ALRNN`); ``dstsp_floor`` and ``spectrum_floor`` what the true system scores against itself;
-    ``reference_exponents`` the true system's own (of a series, what the caller gave, or None). ``symbols`` is
-    None if the rollout diverged, ``fixed_points`` if there are too many regions to solve. ``reference (steps,
-    N)`` is in raw coordinates.
+    ``hard`` are those of the hard-gated drift, ``sampled`` those of the stochastic model (None for a
+    surrogate without noise); ``dstsp_floor`` and ``spectrum_floor`` what the true system scores against
+    itself; ``reference_exponents`` the true system's own (of a series, what the caller gave, or None).
+    ``symbols`` is None if the rollout diverged, ``fixed_points`` if there are too many regions to solve.
+    ``reference (steps, N)`` is in raw coordinates.
     """
 
     hard: Quantities
@@ -78,7 +79,7 @@ class Scorecard:
 
 
 def scorecard(
-    model: ALRNN | PALRNN,
+    model: Surrogate | PALRNN,
     reference: System | ArrayLike,
     *,
     standardizer: Standardizer | None = None,
@@ -144,7 +145,7 @@ def scorecard(
         prediction=prediction_error(
             model, own, n, dt=dt, lyapunov=lyapunov if lyapunov and lyapunov > 0 else None
         ),
-        symbols=symbolic_dynamics(drift.codes(hard.states)) if hard.diverged_at is None else None,
+        symbols=symbolic_dynamics(codes(drift, hard.states)) if hard.diverged_at is None else None,
         fixed_points=fixed_points(drift) if drift.gated <= _MOST_GATED else None,
         reference=truth,
         gated=drift.gated,

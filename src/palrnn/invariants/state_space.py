@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_int, as_series, one_of
-from palrnn.invariants import state_space_kernels as kernels
+from palrnn.invariants.kernels import state_space as kernels
 from palrnn.invariants.mixture import mixture_divergence
 
 PROTOCOLS = ("paper", "alrnn-python", "gtf")

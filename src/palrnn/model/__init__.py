@@ -1,6 +1,5 @@
-"""What is learned: ALRNN, PALRNN, and the checkpoints that hold them."""
+"""What is learned: surrogates of any family, the PAL-RNN around them, forcing, noise, and checkpoints."""
 
-from palrnn.model.alrnn import ALRNN, initial_alrnn
 from palrnn.model.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -9,23 +8,41 @@ from palrnn.model.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
+from palrnn.model.contract import SurrogateError, check_surrogate
+from palrnn.model.engine import PiecewiseAffine
+from palrnn.model.families.alrnn import ALRNN, initial_alrnn
+from palrnn.model.forcing_policy import Forcing, as_forcing
+from palrnn.model.noise import Noise, ObservationMap, as_noise
 from palrnn.model.palrnn import PALRNN, Sample, drift_of
+from palrnn.model.rollout import BOUND, Rollout
+from palrnn.model.surrogate import Surrogate, family, family_name, register_family
 from palrnn.model.torch_import import import_torch
-from palrnn.model.trajectory import DivergenceWarning, Trajectory
 
 __all__ = [
     "ALRNN",
+    "BOUND",
     "PALRNN",
     "Checkpoint",
     "CheckpointError",
-    "DivergenceWarning",
+    "Forcing",
+    "Noise",
+    "ObservationMap",
+    "PiecewiseAffine",
+    "Rollout",
     "Sample",
-    "Trajectory",
+    "Surrogate",
+    "SurrogateError",
+    "as_forcing",
+    "as_noise",
+    "check_surrogate",
     "checkpoint_bytes",
     "checkpoint_from_bytes",
     "drift_of",
+    "family",
+    "family_name",
     "import_torch",
     "initial_alrnn",
     "load_checkpoint",
+    "register_family",
     "save_checkpoint",
 ]

@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from palrnn.data import Standardizer
 from palrnn.engine.checks import as_float, as_instance, as_path, first_line
 from palrnn.engine.files import write_bytes
-from palrnn.model.alrnn import ALRNN
+from palrnn.model.forcing_policy import Forcing, as_forcing, forcing_from_numbers
+from palrnn.model.noise import ObservationMap
 from palrnn.model.palrnn import PALRNN, drift_of
+from palrnn.model.surrogate import Surrogate, family, family_name
 from palrnn.model.tensor_file import TensorFileError, header_size, header_text, tensor_bytes, tensors
 
 _FORMAT = "palrnn-checkpoint"
-_VERSION = 1
-_MODEL_ARRAYS = ("A", "W", "h", "E", "process_std", "observation_std", "initial_std", "mean", "std")
-_EXTRA = "extra."
+_VERSION = 2
+_MODEL, _NOISE, _MAP, _SCALE, _EXTRA = "model.", "noise.", "map.", "scale.", "extra."
+_NOISES = ("process", "observation", "initial")
 
 
 class CheckpointError(ValueError):
@@ -32,20 +34,22 @@ class CheckpointError(ValueError):
 class Checkpoint:
     """A model with what is needed to use it on raw data and to go on training it.
 
-    ``training`` is a JSON-like dict (configuration, seed, progress); ``arrays`` holds further named arrays,
-    such as the optimiser's state.
+    ``model`` is of any registered family, or a `PALRNN` around one. ``training`` is a JSON-like dict
+    (configuration, seed, progress); ``arrays`` holds further named arrays, such as the optimiser's state;
+    ``forcing`` is the constant forcing that the model was trained with in the end, if it is known.
     """
 
-    model: ALRNN | PALRNN
+    model: Any
     standardizer: Standardizer | None = None
     dt: float | None = None
     training: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    forcing: Forcing | None = None
 
     @property
-    def drift(self) -> ALRNN:
-        """The AL-RNN itself, or the drift of the PAL-RNN."""
-        return self.model.drift if isinstance(self.model, PALRNN) else self.model
+    def drift(self) -> Any:
+        """The surrogate itself, or the drift of the PAL-RNN."""
+        return drift_of(self.model)
 
     def __repr__(self) -> str:
         more = f"training={sorted(self.training)}, arrays={sorted(self.arrays)}"
@@ -54,15 +58,18 @@ class Checkpoint:
 
 def save_checkpoint(
     path: str | os.PathLike[str],
-    model: ALRNN | PALRNN,
+    model: Surrogate | PALRNN,
     *,
     standardizer: Standardizer | None = None,
     dt: float | None = None,
     training: Mapping[str, Any] | None = None,
     arrays: Mapping[str, NDArray[Any]] | None = None,
+    forcing: Forcing | None = None,
 ) -> None:
     """Write a checkpoint to ``path``, whole or not at all."""
-    data = checkpoint_bytes(model, standardizer=standardizer, dt=dt, training=training, arrays=arrays)
+    data = checkpoint_bytes(
+        model, standardizer=standardizer, dt=dt, training=training, arrays=arrays, forcing=forcing
+    )
     write_bytes(as_path(path), data)
 
 
@@ -84,31 +91,36 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def checkpoint_bytes(
-    model: ALRNN | PALRNN,
+    model: Surrogate | PALRNN,
     *,
     standardizer: Standardizer | None = None,
     dt: float | None = None,
     training: Mapping[str, Any] | None = None,
     arrays: Mapping[str, NDArray[Any]] | None = None,
+    forcing: Forcing | None = None,
 ) -> bytes:
     """Return the bytes of a checkpoint file: the same ones for the same content."""
     drift = drift_of(model)
     for name, table in (("training", training), ("arrays", arrays)):
         if table is not None:
             as_instance(table, name, Mapping)
-    held: dict[str, NDArray[Any]] = {"A": drift.A, "W": drift.W, "h": drift.h, "E": drift.E}
-    header: dict[str, Any] = {"gated": drift.gated, "kind": "ALRNN", "dt": None}
+    held: dict[str, NDArray[Any]] = {_MODEL + name: np.asarray(v) for name, v in drift.arrays().items()}
+    header: dict[str, Any] = {"family": family_name(drift), "kind": "drift", "dt": None}
     if isinstance(model, PALRNN):
         header |= {"kind": "PALRNN", "gate_std": model.gate_std}
-        held["process_std"] = np.asarray(model.process_std)
-        held["observation_std"] = np.asarray(model.observation_std)
-        if model.initial_std is not None:
-            held["initial_std"] = np.asarray(model.initial_std)
+        for name in _NOISES:
+            noise = getattr(model, name)
+            if noise is not None:
+                held[_NOISE + name] = noise.values
+        if not model.observation_map.is_first_units:
+            held |= {_MAP + "B": model.observation_map.B, _MAP + "d": model.observation_map.d}
+    if forcing is not None:
+        header["forcing"] = as_forcing(forcing).to_dict()
     if standardizer is not None:
         if as_instance(standardizer, "standardizer", Standardizer).dim != drift.observed_dim:
             seen = drift.observed_dim
             raise ValueError(f"standardizer must have {seen} coordinates, has {standardizer.dim}")
-        held |= {"mean": standardizer.mean, "std": standardizer.std}
+        held |= {_SCALE + "mean": standardizer.mean, _SCALE + "std": standardizer.std}
     if dt is not None:
         header["dt"] = as_float(dt, "dt", above=0.0)
     for name, array in (arrays or {}).items():
@@ -125,7 +137,8 @@ def checkpoint_from_bytes(data: bytes, *, source: str = "checkpoint") -> Checkpo
     """Return the checkpoint in the bytes of a file; errors call it ``source``."""
     header = _header(source, data[: 8 + _checked_header_size(source, data[:8], len(data))])
     try:
-        return _assembled(header, tensors(data))
+        held = tensors(data)
+        return _assembled(*(_from_version_1(header, held) if "family" not in header else (header, held)))
     except KeyError as error:
         raise CheckpointError(f"{source}: damaged checkpoint: it has no {error.args[0]}") from error
     except (ValueError, TypeError) as error:
@@ -167,21 +180,57 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _assembled(header: dict[str, Any], held: dict[str, NDArray[Any]]) -> Checkpoint:
-    drift = ALRNN(held["A"], held["W"], held["h"], held["E"], header["gated"])
-    model: ALRNN | PALRNN = drift
+    parts: dict[str, dict[str, NDArray[Any]]] = {_MODEL: {}, _NOISE: {}, _MAP: {}, _SCALE: {}, _EXTRA: {}}
+    for name in sorted(held):
+        prefix = name.partition(".")[0] + "."
+        if prefix not in parts or not name.startswith(prefix):
+            raise ValueError(f"unknown array {name[:40]!r}")
+        parts[prefix][name.removeprefix(prefix)] = held[name]
+    drift = model = family(header["family"]).from_arrays(parts[_MODEL])
     if header["kind"] == "PALRNN":
-        noises = (held["process_std"], held["observation_std"], header["gate_std"], held.get("initial_std"))
-        model = PALRNN(drift, *noises)
-    elif header["kind"] != "ALRNN":
+        noise, reads = parts[_NOISE], None
+        if parts[_MAP]:
+            reads = ObservationMap(parts[_MAP]["B"], parts[_MAP]["d"])
+        strengths = (noise["process"], noise["observation"], header["gate_std"], noise.get("initial"))
+        model = PALRNN(drift, *strengths, reads)
+    elif header["kind"] != "drift":
         raise ValueError(f"unknown kind {str(header['kind'])[:20]!r}")
-    standardizer = Standardizer(held["mean"], held["std"]) if "mean" in held else None
+    scale = parts[_SCALE]
+    standardizer = Standardizer(scale["mean"], scale["std"]) if scale else None
     if standardizer is not None and standardizer.dim != drift.observed_dim:
         raise ValueError("its standardizer does not fit the model")
-    if not isinstance(header["training"], dict):
+    training = header["training"]
+    if not isinstance(training, dict):
         raise ValueError("training is not a table")
     dt = None if header["dt"] is None else as_float(header["dt"], "dt", above=0.0)
-    unknown = [name for name in held if name not in _MODEL_ARRAYS and not name.startswith(_EXTRA)]
-    if unknown:
-        raise ValueError(f"unknown array {unknown[0][:40]!r}")
-    extra = {name.removeprefix(_EXTRA): held[name] for name in sorted(held) if name.startswith(_EXTRA)}
-    return Checkpoint(model, standardizer, dt, header["training"], extra)
+    told = header.get("forcing")
+    forcing = _trained_forcing(training) if told is None else Forcing.from_dict(told)
+    return Checkpoint(model, standardizer, dt, training, parts[_EXTRA], forcing)
+
+
+def _from_version_1(
+    header: dict[str, Any], held: dict[str, NDArray[Any]]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the content of a file of format 1, which held AL-RNNs with diagonal noise, as of format 2."""
+    places = {name: _MODEL + name for name in ("A", "W", "h", "E")}
+    places |= {f"{name}_std": _NOISE + name for name in _NOISES}
+    places |= {name: _SCALE + name for name in ("mean", "std")}
+    renamed = {places.get(name, name): array for name, array in held.items()}
+    if header["kind"] not in ("ALRNN", "PALRNN"):
+        raise ValueError(f"unknown kind {str(header['kind'])[:20]!r}")
+    kind = "PALRNN" if header["kind"] == "PALRNN" else "drift"
+    renamed[_MODEL + "gated"] = np.asarray(header["gated"])
+    return header | {"family": "alrnn", "kind": kind}, renamed
+
+
+def _trained_forcing(training: dict[str, Any]) -> Forcing | None:
+    """Return the forcing in a table of training settings, as a trained model has it at the end."""
+    config = training.get("config", training.get("training"))
+    if not isinstance(config, dict) or not {"forcing", "tau"} & config.keys():
+        return None
+    if "forcing" in config:
+        return Forcing.from_dict(config["forcing"]).final
+    numbers = {
+        name: config[name] for name in ("tau", "alpha", "final_alpha", "alpha_schedule") if name in config
+    }
+    return forcing_from_numbers(**numbers).final

@@ -10,8 +10,8 @@ import numpy as np
 
 from palrnn.engine.checks import Floats, as_path, first_line
 from palrnn.engine.text import printable
-from palrnn.model.alrnn import ALRNN
 from palrnn.model.checkpoint import CheckpointError
+from palrnn.model.families.alrnn import ALRNN
 
 _TENSORS = ("A", "W", "h", "B")
 #: Older ones can run code from a file although told to read weights only (CVE-2025-32434, CVE-2026-24747).

@@ -5,16 +5,12 @@ A model that two studies need is the same task, so it is trained once.
 
 from __future__ import annotations
 
-import math
-import warnings
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
-from palrnn.invariants import DivergenceError, dstsp, lyapunov_spectrum
-from palrnn.model import DivergenceWarning, checkpoint_bytes, checkpoint_from_bytes
+from palrnn.invariants.quantities import quantities_from
+from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
 from palrnn.paper.presets import Preset, plain_settings
 from palrnn.paper.series import DataSettings, reference_series, training_series
 from palrnn.sweeps import Kind, Task
@@ -72,31 +68,22 @@ def train_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
 def measure_invariants(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
     """Measure the hard-gated free-running model against the deterministic system, in raw coordinates.
 
-    A model that diverges keeps the D_stsp of what it did before, and has no exponent.
+    A model that diverges is infinitely far away, and has no exponent.
     """
     checkpoint = checkpoint_from_bytes(inputs["model"])
-    model, x1 = checkpoint.drift, checkpoint.arrays["x1"]
     steps, discard, dt = settings["steps"] - settings["discard"], settings["discard"], settings["dt"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DivergenceWarning)  # diverged_at is in the result
-        states = model.rollout(x1, steps, discard)
-    measured: dict[str, Any] = {
-        "dstsp": math.inf,
-        "outside": 1.0,
-        "lyapunov": math.nan,
-        "lyapunov_stderr": math.nan,
-        "diverged_at": states.diverged_at,
-    }
-    if len(states):
-        assert checkpoint.standardizer is not None
-        generated = checkpoint.standardizer.inverse(np.asarray(states)[:, : model.observed_dim])
-        reference = reference_series(steps, discard, dt)
-        divergence = dstsp(generated, reference, bins=settings["bins"], smoothing=settings["smoothing"])
-        measured |= {"dstsp": divergence.value, "outside": divergence.outside}
-    if states.diverged_at is None:
-        try:
-            spectrum = lyapunov_spectrum(model, x1, steps=steps, discard=discard, dt=dt, k=1)
-        except DivergenceError as error:
-            return measured | {"diverged_at": error.step}
-        measured |= {"lyapunov": spectrum.largest, "lyapunov_stderr": float(spectrum.stderr[0])}
-    return measured
+    assert checkpoint.standardizer is not None
+    run = quantities_from(
+        checkpoint.drift,
+        checkpoint.arrays["x1"],
+        reference_series(steps, discard, dt),
+        standardizer=checkpoint.standardizer,
+        steps=steps,
+        discard=discard,
+        dt=dt,
+        bins=settings["bins"],
+        smoothing=settings["smoothing"],
+    )
+    measured = run.numbers()
+    del measured["spectrum_distance"]
+    return measured | {"diverged_at": run.diverged_at}

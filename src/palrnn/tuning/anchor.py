@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 
 from palrnn.engine.checks import Floats
 from palrnn.forcing import itf_gradient
-from palrnn.model import ALRNN, PALRNN
+from palrnn.model import ALRNN, PALRNN, Forcing
 from palrnn.tuning.mstep import from_rows, row_moments, rows
 from palrnn.tuning.statistics import Statistics
 
@@ -36,7 +36,7 @@ def anchored_solution(
     model: PALRNN,
     x: Floats,
     *,
-    tau: int,
+    forcing: Forcing | int,
     beta: float,
     ridge: float,
     towards: Floats | None = None,
@@ -60,13 +60,13 @@ def anchored_solution(
         curved = np.einsum("ijk,ik->ij", H, theta)
         value, slope = float(np.sum(theta * (0.5 * curved - g))), curved - g
         try:
-            loss, gradient = itf_gradient(from_rows(theta, drift), x, tau)
+            loss, gradient = itf_gradient(from_rows(theta, drift), x, forcing)
         except (ArithmeticError, ValueError):
             loss = np.inf
         if not np.isfinite(loss):
             # a line search that ran too far: any finite value above the start makes it turn back
             return 1e30, np.zeros_like(phi)
-        slope = slope + beta * np.column_stack([gradient.A, gradient.W, gradient.h])
+        slope = slope + beta * rows(drift.with_theta(gradient.theta))
         return value + beta * loss, _solved(C, slope, transpose=False).ravel()
 
     start = np.einsum("ikj,ik->ij", C, rows(drift))

@@ -10,17 +10,14 @@ standardised.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import asdict, dataclass
-
-import numpy as np
 
 from palrnn.engine.checks import Floats, as_floats, as_instance, as_series
 from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import kernel_seed
 from palrnn.inference import FilterDiedError, windowed_evidence
-from palrnn.invariants import DivergenceError, dstsp, lyapunov_spectrum
-from palrnn.model import ALRNN, PALRNN, DivergenceWarning
+from palrnn.invariants import quantities_of_interest
+from palrnn.model import PALRNN, Surrogate
 from palrnn.tuning.config import SAEMConfig
 
 
@@ -28,8 +25,8 @@ from palrnn.tuning.config import SAEMConfig
 class RolloutInvariants:
     """D_stsp of a rollout, the fraction of it outside the reference's box, its largest Lyapunov exponent.
 
-    ``diverged_at`` is the step at which the rollout left every bound (None: it did not). What came before it
-    still has a D_stsp; a Lyapunov exponent it has not, and is NaN.
+    ``diverged_at`` is the step at which the rollout left every bound (None: it did not). Such a rollout is
+    infinitely far away: D_stsp is infinite, all of it outside, and the exponent NaN.
     """
 
     dstsp: float
@@ -117,37 +114,12 @@ def _evidence(
 
 
 def invariants(
-    model: ALRNN | PALRNN, reference: Floats, config: SAEMConfig, *, seed: int = 0
+    model: Surrogate | PALRNN, reference: Floats, config: SAEMConfig, *, seed: int = 0
 ) -> RolloutInvariants:
-    """Return the invariants of the hard-gated rollout of an `ALRNN`, or of a sampled one of a `PALRNN`."""
-    x1, total, discard = reference[0], config.rollout_steps, config.rollout_discard
-    points, diverged = generated(model, x1, total, discard, seed=seed)
-    found = dstsp(points, reference)
-    try:
-        exponent = lyapunov_spectrum(
-            model, x1, steps=total - discard, discard=discard, dt=config.dt, k=1, seed=seed
-        ).largest
-    except DivergenceError:
-        exponent = math.nan
-    error = math.nan if config.reference_lyapunov is None else exponent - config.reference_lyapunov
-    return RolloutInvariants(found.value, found.outside, exponent, error, diverged)
-
-
-def generated(
-    model: ALRNN | PALRNN, x1: Floats, total: int, discard: int, *, seed: int = 0
-) -> tuple[Floats, int | None]:
-    """Return the observed coordinates of a rollout, without its transient, and the step where it diverged.
-
-    A rollout that diverges within the transient is returned from its start, so that there is something to
-    see.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DivergenceWarning)
-        states = (
-            model.rollout(x1, total)
-            if isinstance(model, ALRNN)
-            else model.sample(x1, total, seed=seed).states
-        )
-    seen = (model if isinstance(model, ALRNN) else model.drift).observed_dim
-    kept = states[discard:] if len(states) > discard else states
-    return np.ascontiguousarray(kept[:, :seen]), states.diverged_at
+    """Return the invariants of the hard-gated rollout of a drift, or of a sampled one of a `PALRNN`."""
+    steps, discard = config.rollout_steps - config.rollout_discard, config.rollout_discard
+    run = quantities_of_interest(model, reference, steps=steps, discard=discard, dt=config.dt, seed=seed)
+    found = run.numbers()
+    known = config.reference_lyapunov
+    error = math.nan if known is None else found["lyapunov"] - known
+    return RolloutInvariants(found["dstsp"], found["outside"], found["lyapunov"], error, run.diverged_at)

@@ -25,12 +25,12 @@ from palrnn.tuning.statistics import GATE_STDS, Statistics
 
 def rows(drift: ALRNN) -> Floats:
     """Return the drift as ``(M, M + 2)`` rows theta_i = [A_i, W_i, h_i]."""
-    return np.column_stack([drift.A, drift.W, drift.h])
+    return drift.rows
 
 
 def from_rows(theta: Floats, drift: ALRNN) -> ALRNN:
     """Return ``drift`` with the rows ``theta (M, M + 2)``."""
-    return ALRNN(theta[:, 0], theta[:, 1:-1], theta[:, -1], drift.E, drift.gated)
+    return drift.with_rows(theta)
 
 
 def row_moments(statistics: Statistics) -> tuple[Floats, Floats]:
@@ -69,7 +69,7 @@ def noise_solution(
 ) -> tuple[float | Floats, float | Floats]:
     """Return the process and observation deviations, one each or one per coordinate.
 
-    Where the start law follows the process noise (``PALRNN.initial_std`` is None), first states are draws
+    Where the start law follows the process noise (``PALRNN.initial`` is None), first states are draws
     from the same noise and count with the transitions (``tied_start``).
     """
     total, count = process_residuals(statistics, drift) * statistics.transitions, statistics.transitions
@@ -105,10 +105,10 @@ def blended(model: PALRNN, provisional: PALRNN, step: float) -> PALRNN:
         drift = drift.with_theta(_mixed(drift.theta, provisional.drift.theta, step))
     return PALRNN(
         drift,
-        _mixed(model.process_std, provisional.process_std, step),
-        _mixed(model.observation_std, provisional.observation_std, step),
+        _mixed(model.process.std, provisional.process.std, step),
+        _mixed(model.observation.std, provisional.observation.std, step),
         float(_mixed(model.gate_std, provisional.gate_std, step)),
-        model.initial_std,
+        model.initial,
     )
 
 

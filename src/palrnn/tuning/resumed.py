@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from palrnn.engine.stored import Stored
 from palrnn.model import PALRNN, Checkpoint
+from palrnn.model.surrogate import training_vector
 from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.history import COLUMNS, TuningHistory
 from palrnn.tuning.statistics import GATE_STDS, Statistics
@@ -37,11 +38,11 @@ def checked_model(file: Path, checkpoint: Checkpoint, start: PALRNN, config: SAE
         raise stored.error(f"it must hold a PAL-RNN, holds an {type(model).__name__}")
     for name in ("latent_dim", "observed_dim", "gated"):
         stored.same(name, getattr(model.drift, name), getattr(start.drift, name))
-    if not np.array_equal(model.drift.E, start.drift.E):
+    if not np.array_equal(_embedding(model), _embedding(start)):
         raise stored.error("E must be that of the model that tuning started from")
     if not config.learn_gate_std:
         stored.same("gate_std", model.gate_std, start.gate_std)
-    stored.same("whether initial_std is given", model.initial_std is None, start.initial_std is None)
+    stored.same("whether initial is given", model.initial is None, start.initial is None)
     return model
 
 
@@ -85,3 +86,7 @@ def checked_average(
         for name in names
     }
     return Statistics(**average)  # type: ignore[arg-type]
+
+
+def _embedding(model: PALRNN) -> Any:
+    return training_vector(model.drift)[model.drift.theta.size :]

@@ -98,7 +98,7 @@ def _digest(model: PALRNN, problem: Problem) -> str:
         model.process_variances,
         model.observation_variances,
         model.initial_variances,
-        np.array([model.gate_std, model.drift.gated, model.initial_std is None]),
+        np.array([model.gate_std, model.drift.gated, model.initial is None]),
         problem.pool,
         *([] if problem.anchor is None else [problem.anchor]),
         *([] if problem.heldout is None else [problem.heldout]),

@@ -165,7 +165,7 @@ def provisional(
             statistics,
             model,
             anchor,
-            tau=config.tau,
+            forcing=config.tau,
             beta=config.beta,
             ridge=ridge,
             towards=towards,
@@ -177,10 +177,10 @@ def provisional(
         statistics,
         drift,
         diagonal=config.diagonal_noise,
-        tied_start=model.initial_std is None,
+        tied_start=model.initial is None,
         floor=config.floor,
     )
-    learned = replace(model, drift=drift, process_std=process, observation_std=observation)
+    learned = model.with_drift(drift).with_noise(process=process, observation=observation)
     if config.learn_gate_std and drift.gated:
         learned = replace(learned, gate_std=gate_solution(statistics))
     return learned

@@ -1,1 +1,1 @@
-"""Kernels of the geometry: functions on plain arrays, without checks."""
+"""What is compiled for the geometry."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.config import Count
-from palrnn.model import DivergenceWarning, checkpoint_from_bytes
+from palrnn.invariants import free_run
+from palrnn.model import checkpoint_from_bytes
 from palrnn.paper.claim import Claim
 from palrnn.paper.series import reference_series
 from palrnn.paper.studies.evidence import Evidence, ExampleSettings
@@ -86,10 +86,9 @@ def run_freely(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, 
         checkpoint = checkpoint_from_bytes(inputs[name])
         standardizer = checkpoint.standardizer
         assert standardizer is not None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DivergenceWarning)  # a rollout that ends early is drawn so far
-            states = checkpoint.drift.rollout(standardizer.transform(truth[0]), steps)
-        runs[name] = _rounded(standardizer.inverse(np.asarray(states)[:, :3]))
+        # a rollout that ends early is drawn so far
+        run = free_run(checkpoint.drift, standardizer.transform(truth[0]), steps)
+        runs[name] = _rounded(standardizer.inverse(run.observed))
     return runs
 
 

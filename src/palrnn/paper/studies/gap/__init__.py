@@ -87,9 +87,7 @@ class Gap(Study[GapSettings]):
     Settings = GapSettings
     panel_width = 1.1
     pictures = (
-        Picture(
-            MISMATCH, "mismatch", "Log-det gap, upper quantile and leading-subspace overlap"
-        ),
+        Picture(MISMATCH, "mismatch", "Log-det gap, upper quantile and leading-subspace overlap"),
         Picture(FINDINGS, "estimators", "Entropy, gap and negative directions by estimator"),
     )
 

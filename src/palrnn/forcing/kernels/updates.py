@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.forcing.kernels import fold, forced_adjoint, forced_rollout, padded, read_inputs
+from palrnn.forcing.kernels.rollout import fold, forced_adjoint, forced_rollout, padded, read_inputs
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 

@@ -45,23 +45,20 @@ def rollout(A, W, h, gated, start, discard, bound, out):
 
 
 @kernel
-def sample(A, W, h, gated, gate_std, start, bound, process, observation, uniforms, states, codes, x):
-    """Draw states, codes and observations of the PAL-RNN (eqs. ssmtransition and probit), in place.
+def sample(A, W, h, gated, gate_std, start, bound, process, uniforms, states, codes):
+    """Draw states and codes of the PAL-RNN (eqs. ssmtransition and probit), in place.
 
-    ``process (T-1, M)`` and ``observation (T, N)`` are scaled noises, ``uniforms (T-1, P)`` decide the gates:
-    c_{t,j} = 1 with probability Phi(z_{t,M-P+j} / gate_std), or the hard gate where ``gate_std`` is 0.
+    ``process (T-1, M)`` is the scaled noise, ``uniforms (T-1, P)`` decide the gates: c_{t,j} = 1 with
+    probability Phi(z_{t,M-P+j} / gate_std), or the hard gate where ``gate_std`` is 0.
     Return the step at which the state left ``bound``, or -1.
     """
     steps, dim = states.shape
-    seen = x.shape[1]
     gate = np.ones(dim)
     states[0] = start
     for t in range(steps):
         for i in range(dim):
             if not abs(states[t, i]) <= bound:
                 return t
-        for n in range(seen):
-            x[t, n] = states[t, n] + observation[t, n]
         if t == steps - 1:
             break
         for j in range(gated):

@@ -2,7 +2,7 @@
 
 Layout. All arrays are C-contiguous and of one dtype (float32 in training, float64 otherwise). States are
 ``(time, batch, width)``: units are padded with zeros to a whole number of lanes. One step is one product
-``(B, M) (M, M)``, done with its aftermath in `step_kernels`; the weight gradient is a product over time and
+``(B, M) (M, M)``, done with its aftermath in `steps`; the weight gradient is a product over time and
 batch, done by BLAS. The parameters are one vector ``theta = [A, W row-major, h, E row-major]``.
 
 On a free (ungated) unit z = phi*(z), so ``A`` folds into the diagonal of ``W``: W' = W + diag(A) there.
@@ -14,7 +14,7 @@ import numpy as np
 
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import lane_count
-from palrnn.forcing.step_kernels import advance, retreat
+from palrnn.forcing.kernels.steps import advance, retreat
 
 
 @kernel

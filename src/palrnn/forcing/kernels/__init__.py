@@ -1,0 +1,1 @@
+"""What is compiled for learning by teacher forcing."""

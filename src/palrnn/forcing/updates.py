@@ -1,0 +1,102 @@
+"""Whole updates of training: by compiled kernels where a family has them, else by the plain engine."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palrnn.engine.checks import Floats
+from palrnn.forcing.kernels import updates as kernels
+from palrnn.forcing.objective import TINY
+from palrnn.forcing.plain import forced_loss
+from palrnn.model import ALRNN, Surrogate
+from palrnn.model.surrogate import with_training_vector
+
+
+class Updates(NamedTuple):
+    """U updates to make, after ``done`` earlier ones.
+
+    ``starts (U, B)`` are the first rows of the sequences in ``series (T, N)``, ``noise (U, K, B, N)`` the
+    input noise (U = 0 for none); sequences of ``length`` rows are forced every ``interval`` steps with
+    ``strengths (U,)``; ``rates (U,)`` are the learning rates, gradients longer than ``clip`` are shortened.
+    """
+
+    done: int
+    series: NDArray[Any]
+    starts: NDArray[np.int64]
+    noise: NDArray[Any]
+    length: int
+    interval: int
+    strengths: Floats
+    rates: Floats
+    clip: float
+
+
+@singledispatch
+def run_updates(
+    model: Surrogate,
+    vector: NDArray[Any],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    todo: Updates,
+    losses: Floats,
+    norms: Floats,
+) -> int:
+    """Train the vector and RAdam's moments in place; fill ``losses (U,)`` and ``norms (U,)``.
+
+    ``model`` says which family it is. Return the number of the first update whose loss or gradient is not
+    finite, with ``vector`` as it was before that update, or -1.
+    """
+    steps, series = np.arange(todo.length), np.asarray(todo.series, dtype=np.float64)
+    for u, starts in enumerate(todo.starts):
+        x = series[starts[:, None] + steps]
+        inputs = x[:, :: todo.interval].transpose(1, 0, 2).copy()
+        if len(todo.noise):
+            inputs += todo.noise[u]
+        now = with_training_vector(model, vector)
+        loss, gradient = forced_loss(
+            now, x, inputs, todo.interval, float(todo.strengths[u]), with_gradient=True
+        )
+        norm = float(np.linalg.norm(gradient))
+        losses[u], norms[u] = loss, norm
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            return u
+        if norm > todo.clip:
+            gradient *= todo.clip / norm
+        kernels.radam_step(vector, first, second, gradient, todo.done + u + 1, todo.rates[u], TINY["float64"])
+    return -1
+
+
+@run_updates.register
+def _(
+    model: ALRNN,
+    vector: NDArray[Any],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    todo: Updates,
+    losses: Floats,
+    norms: Floats,
+) -> int:
+    return kernels.updates(
+        vector,
+        first,
+        second,
+        todo.done,
+        model.latent_dim,
+        model.gated,
+        todo.series,
+        todo.starts,
+        todo.noise,
+        todo.length,
+        todo.interval,
+        todo.strengths,
+        todo.rates,
+        todo.clip,
+        vector.dtype.type(TINY[vector.dtype.name]),
+        losses,
+        norms,
+    )

@@ -1,0 +1,165 @@
+"""The forced rollout and its derivatives in theta, for every family; compiled for the AL-RNN.
+
+Time is 0-based: ``x[0]`` embeds, step i maps the (forced) state zbar_i to z_{i+1}, and the observed units are
+forced at the steps of the policy. The initial condition is fixed, so its sensitivity is zero:
+
+    S_{i+1} = J(c_i) F_i S_i + V_i,   V_i = dF/dtheta at zbar_i,   F_i = 1 - strength on observed units
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palrnn.engine.checks import Floats
+from palrnn.geometry.kernels import itf as kernels
+from palrnn.model import ALRNN, BOUND, Forcing, Surrogate
+from palrnn.model.engine import codes, step
+
+# numbers held at once by a batch of pullbacks: 32 MB whatever the length of the series
+_CHUNK = 4_000_000
+
+
+@singledispatch
+def forced_states(model: Surrogate, x: Floats, forcing: Forcing) -> tuple[Floats, int]:
+    """Return ``(T-1, M)``, the states that the map is applied to along the forced rollout on ``x (T, N)``.
+
+    The second result is the step at which the rollout left every bound, or -1.
+    """
+    seen, strengths = x.shape[1], forcing.strengths(len(x))
+    states, z = np.empty((len(x) - 1, model.latent_dim)), model.embed(x[0])
+    for t in range(len(states)):
+        z[:seen] = (1.0 - strengths[t]) * z[:seen] + strengths[t] * x[t]
+        if not np.abs(z).max() <= BOUND:
+            return states, t
+        states[t] = z
+        z = step(model, z)
+    return states, -1 if np.abs(z).max() <= BOUND else len(states)
+
+
+@forced_states.register
+def _(model: ALRNN, x: Floats, forcing: Forcing) -> tuple[Floats, int]:
+    states = np.empty((len(x) - 1, model.latent_dim))
+    network = (model.A, model.W, model.h, model.gated)
+    policy = (forcing.interval, forcing.strength)
+    return states, kernels.forced_states(*network, model.embed(x[0]), x, *policy, BOUND, states)
+
+
+class Sensitivity(Protocol):
+    """The derivative of the predictions z_1[:N] .. z_{T-1}[:N] in theta, each row times ``scale (N,)``."""
+
+    def rows(self, begin: int, S: Floats, rows: Floats) -> None:
+        """Fill ``rows (steps, N, p)`` from step ``begin`` on; ``S (M, p)`` is carried from call to call."""
+        ...
+
+    def trace(self) -> float:
+        """Return the sum of the squares of all rows."""
+        ...
+
+    def tangent(self, v: Floats) -> Floats:
+        """Return the derivative along ``v (p,)``: ``(T-1, N)``."""
+        ...
+
+    def cotangent(self, r: Floats) -> Floats:
+        """Return the combination of all rows with weights ``r (T-1, N)``: ``(p,)``."""
+        ...
+
+
+@singledispatch
+def sensitivity(model: Surrogate, states: Floats, forcing: Forcing, scale: Floats) -> Sensitivity:
+    """Return the sensitivity along the forced rollout ``states (T-1, M)``."""
+    c = codes(model, states)
+    return _Plain(model, states, c, model.affine(c)[0], 1.0 - forcing.strengths(len(states)), scale)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plain:
+    """From the pieces and pullbacks of any family; ``keep (T-1,)`` is 1 - strength at each step."""
+
+    model: Surrogate
+    states: Floats
+    codes: NDArray[np.bool_]
+    J: Floats
+    keep: Floats
+    scale: Floats
+
+    def _advance(self, t: int, S: Floats) -> Floats:
+        forced = np.array(S)
+        forced[: len(self.scale)] *= self.keep[t]
+        V = self.model.pullback(self.states[t], self.codes[t], np.eye(len(S)))
+        return np.asarray(self.J[t] @ forced + V)
+
+    def rows(self, begin: int, S: Floats, rows: Floats) -> None:
+        for k in range(len(rows)):
+            S[:] = self._advance(begin + k, S)
+            rows[k] = self.scale[:, None] * S[: len(self.scale)]
+
+    def trace(self) -> float:
+        S, total = np.zeros((self.model.latent_dim, self.model.theta.size)), 0.0
+        for t in range(len(self.states)):
+            S = self._advance(t, S)
+            total += float(np.square(self.scale[:, None] * S[: len(self.scale)]).sum())
+        return total
+
+    def tangent(self, v: Floats) -> Floats:
+        seen = len(self.scale)
+        s, along = np.zeros(self.model.latent_dim), np.empty((len(self.states), seen))
+        for t in range(len(self.states)):
+            s[:seen] *= self.keep[t]
+            V = self.model.pullback(self.states[t], self.codes[t], np.eye(len(s)))
+            s = self.J[t] @ s + V @ v
+            along[t] = self.scale * s[:seen]
+        return along
+
+    def cotangent(self, r: Floats) -> Floats:
+        seen, steps = len(self.scale), len(self.states)
+        adjoints, back = np.empty_like(self.states), np.zeros(self.model.latent_dim)
+        for t in range(steps - 1, -1, -1):
+            back[:seen] += self.scale * r[t]
+            adjoints[t] = back
+            back = self.J[t].T @ back
+            back[:seen] *= self.keep[t]
+        total, chunk = np.zeros(self.model.theta.size), max(1, _CHUNK // self.model.theta.size)
+        for begin in range(0, steps, chunk):
+            part = slice(begin, begin + chunk)
+            total += self.model.pullback(self.states[part], self.codes[part], adjoints[part]).sum(axis=0)
+        return total
+
+
+@sensitivity.register
+def _(model: ALRNN, states: Floats, forcing: Forcing, scale: Floats) -> Sensitivity:
+    return _Compiled(model, states, (forcing.interval, forcing.strength), scale)
+
+
+@dataclass(frozen=True, eq=False)
+class _Compiled:
+    """By the kernels of the AL-RNN."""
+
+    model: ALRNN
+    states: Floats
+    policy: tuple[int, float]
+    scale: Floats
+
+    def rows(self, begin: int, S: Floats, rows: Floats) -> None:
+        model = self.model
+        kernels.sensitivity_rows(
+            model.A, model.W, model.gated, self.states, begin, *self.policy, self.scale, S, rows
+        )
+
+    def trace(self) -> float:
+        model, policy = self.model, (*self.policy, self.scale)
+        return float(kernels.sensitivity_trace(model.A, model.W, model.gated, self.states, *policy))
+
+    def tangent(self, v: Floats) -> Floats:
+        model, along = self.model, np.empty((len(self.states), len(self.scale)))
+        kernels.tangent(model.A, model.W, model.gated, self.states, *self.policy, self.scale, v, along)
+        return along
+
+    def cotangent(self, r: Floats) -> Floats:
+        model, product = self.model, np.empty(self.model.theta.size)
+        kernels.cotangent(model.A, model.W, model.gated, self.states, *self.policy, self.scale, r, product)
+        return product

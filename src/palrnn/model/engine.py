@@ -1,0 +1,116 @@
+"""The plain engine: what a `Surrogate` does, from its gates and its affine pieces alone.
+
+Each function is correct for every family and is a `functools.singledispatch` on the model, so that a family
+can register a faster one. They take arrays as they are; the methods of `PiecewiseAffine` check theirs first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from palrnn.engine.checks import Floats, as_floats, as_int, as_shape
+from palrnn.model.rollout import BOUND, Rollout
+from palrnn.model.surrogate import Surrogate
+
+_KEPT_PIECES = 4096
+
+
+@singledispatch
+def codes(model: Surrogate, z: Floats) -> NDArray[np.bool_]:
+    """Return the code c = 1{G z + g > 0} of each state, ``(..., M) -> (..., P)``."""
+    return np.asarray(gate_inputs(model, z) > 0)
+
+
+@singledispatch
+def gate_inputs(model: Surrogate, z: Floats) -> Floats:
+    """Return u = G z + g of each state, ``(..., M) -> (..., P)``."""
+    G, g = model.gate_map()
+    return np.asarray(z @ G.T + g)
+
+
+@singledispatch
+def step(model: Surrogate, z: Floats) -> Floats:
+    """Return J(c) z + b(c) of each ``z (..., M)`` with its own code c."""
+    J, b = model.affine(codes(model, z))
+    return np.asarray((J @ z[..., None])[..., 0] + b)
+
+
+@singledispatch
+def jacobian(model: Surrogate, z: Floats) -> Floats:
+    """Return J(c) at each ``z (..., M)``, shape ``(..., M, M)``; a gate at its threshold counts as closed."""
+    return model.affine(codes(model, z))[0]
+
+
+@singledispatch
+def rollout_from(model: Surrogate, z1: Floats, steps: int, discard: int = 0) -> Rollout:
+    """Return ``steps`` states of the free run from ``z1 (M,)``, after ``discard`` steps."""
+    states, z = np.empty((steps, model.latent_dim)), z1
+    piece = pieces(model)
+    for t in range(discard + steps):
+        if not np.abs(z).max() <= BOUND:
+            return Rollout(states[: max(0, t - discard)], t)
+        if t >= discard:
+            states[t - discard] = z
+        J, b = piece(codes(model, z))
+        z = J @ z + b
+    return Rollout(states)
+
+
+def pieces(model: Surrogate) -> Callable[[NDArray[np.bool_]], tuple[Floats, Floats]]:
+    """Return a function from one code ``(P,)`` to its J and b that remembers the latest ones.
+
+    A trajectory comes back to the same regions again and again.
+    """
+
+    @lru_cache(maxsize=_KEPT_PIECES)
+    def piece(code: bytes) -> tuple[Floats, Floats]:
+        return model.affine(np.frombuffer(code, dtype=np.bool_))
+
+    return lambda code: piece(code.tobytes())
+
+
+class PiecewiseAffine:
+    """A base class for families: the engine's functions as methods, with checked arguments."""
+
+    @property
+    def input_dim(self) -> int:
+        """The number of external inputs: none."""
+        return 0
+
+    def codes(self: Any, z: ArrayLike) -> NDArray[np.bool_]:
+        """Return the switching code of each state, ``(..., M) -> (..., P)``."""
+        return codes(self, last_axis(z, "z", self.latent_dim))
+
+    def step(self: Any, z: ArrayLike) -> Floats:
+        """Return the next state of each ``z (..., M)``."""
+        return step(self, last_axis(z, "z", self.latent_dim))
+
+    def jacobian(self: Any, z: ArrayLike) -> Floats:
+        """Return dF/dz at each ``z (..., M)``, shape ``(..., M, M)``; zero slope at a kink."""
+        return jacobian(self, last_axis(z, "z", self.latent_dim))
+
+    def rollout(self: Any, x1: ArrayLike, steps: int, discard: int = 0) -> Rollout:
+        """Let the model run freely from ``x1 (N,)``: ``(steps, M)`` states after ``discard`` steps.
+
+        With ``discard=0`` the first state is ``embed(x1)``. If the state diverges, the states end before, and
+        ``diverged_at`` tells after how many steps from ``x1``.
+        """
+        return self.rollout_from(self.embed(as_shape(x1, "x1", (self.observed_dim,))), steps, discard)
+
+    def rollout_from(self: Any, z1: ArrayLike, steps: int, discard: int = 0) -> Rollout:
+        """Like `rollout`, from a latent state ``z1 (M,)``."""
+        start = as_shape(z1, "z1", (self.latent_dim,))
+        return rollout_from(self, start, as_int(steps, "steps", least=1), as_int(discard, "discard"))
+
+
+def last_axis(value: ArrayLike, name: str, dim: int) -> Floats:
+    """Return ``value`` as finite numbers with ``dim`` entries in its last axis."""
+    array = as_floats(value, name)
+    if array.shape[-1:] != (dim,):
+        raise ValueError(f"{name} must have {dim} entries in its last axis, got shape {array.shape}")
+    return array

@@ -1,0 +1,1 @@
+"""The families of surrogates that come with the package, one file each."""

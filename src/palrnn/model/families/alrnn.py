@@ -1,0 +1,198 @@
+"""The almost-linear recurrent network (AL-RNN): z' = A z + W phi*(z) + h.
+
+As a `Surrogate`: G picks the last P units, g = 0, J(c) = A + W D(c) (eq. Dc), b = h. Its parameters
+are ``theta = [A, W row-major, h]``, or the same by unit, in rows ``[A_i, W_i, h_i]``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from palrnn.engine.checks import Floats, as_float, as_int, as_shape, frozen
+from palrnn.engine.kernel import pin_blas
+from palrnn.engine.seeds import generator
+from palrnn.model import engine
+from palrnn.model.engine import PiecewiseAffine, last_axis
+from palrnn.model.kernels import alrnn as kernels
+from palrnn.model.rollout import BOUND, Rollout
+from palrnn.model.surrogate import Arrays, register_family
+
+
+@dataclass(frozen=True, eq=False)
+class ALRNN(PiecewiseAffine):
+    """An AL-RNN with M latent units, the first N observed and the last P gated (eq. alrnn).
+
+    ``A (M,)`` is the diagonal of the linear part, ``W (M, M)`` acts on phi*(z), ``h (M,)`` is the bias,
+    ``E (M, N)`` embeds an observation and ``gated`` is P, from 0 (linear) to M (a full piecewise-linear RNN).
+    Immutable; all arrays are float64 and read-only.
+    """
+
+    A: Floats
+    W: Floats
+    h: Floats
+    E: Floats
+    gated: int
+
+    def __post_init__(self) -> None:
+        A = as_shape(self.A, "A", (None,))
+        dim = A.shape[0]
+        if dim < 1:
+            raise ValueError("A must hold at least one unit, got shape (0,)")
+        W, h = as_shape(self.W, "W", (dim, dim)), as_shape(self.h, "h", (dim,))
+        E = as_shape(self.E, "E", (dim, None))
+        if not 1 <= E.shape[1] <= dim:
+            raise ValueError(f"E must be (M, N) with 1 <= N <= M = {dim}, got {E.shape}")
+        for name, value in (("A", A), ("W", W), ("h", h), ("E", E)):
+            object.__setattr__(self, name, frozen(value))
+        object.__setattr__(self, "gated", as_int(self.gated, "gated", most=dim))
+
+    @property
+    def latent_dim(self) -> int:
+        """M, the number of latent units."""
+        return int(self.A.shape[0])
+
+    @property
+    def observed_dim(self) -> int:
+        """N, the number of observed coordinates."""
+        return int(self.E.shape[1])
+
+    @property
+    def theta(self) -> Floats:
+        """The drift parameters ``[A, W row-major, h]``, of length p = M^2 + 2 M."""
+        return np.concatenate([self.A, self.W.ravel(), self.h])
+
+    def with_theta(self, theta: ArrayLike) -> ALRNN:
+        """Return the same network with other drift parameters (the embedding stays)."""
+        dim = self.latent_dim
+        values = as_shape(theta, "theta", (dim * dim + 2 * dim,))
+        A, W, h = np.split(values, [dim, dim + dim * dim])
+        return ALRNN(A, W.reshape(dim, dim), h, self.E, self.gated)
+
+    @property
+    def rows(self) -> Floats:
+        """The drift parameters by unit, ``(M, M + 2)``: row i is ``[A_i, W_i, h_i]``."""
+        return np.column_stack([self.A, self.W, self.h])
+
+    def with_rows(self, rows: ArrayLike) -> ALRNN:
+        """Return the same network with the rows ``(M, M + 2)``."""
+        values = as_shape(rows, "rows", (self.latent_dim, self.latent_dim + 2))
+        return ALRNN(values[:, 0], values[:, 1:-1], values[:, -1], self.E, self.gated)
+
+    @property
+    def embedding(self) -> Floats:
+        """What training learns besides theta: ``E``, row-major."""
+        return self.E.ravel()
+
+    def with_embedding(self, values: ArrayLike) -> ALRNN:
+        """Return the same network with another embedding."""
+        E = as_shape(values, "values", (self.E.size,)).reshape(self.E.shape)
+        return ALRNN(self.A, self.W, self.h, E, self.gated)
+
+    def embed(self, x: ArrayLike) -> Floats:
+        """Return the latent state of an observation: ``E x`` with its first N entries set to ``x``.
+
+        ``x (..., N) -> (..., M)`` (eq. alrnn_init_embed).
+        """
+        seen = last_axis(x, "x", self.observed_dim)
+        z = seen @ self.E.T
+        z[..., : self.observed_dim] = seen
+        return z
+
+    def embed_pullback(self, x: Floats, r: Floats) -> Floats:
+        """Return r^T dz/dE of `embed`: r x^T, zero in the first N rows, which the observation overwrites."""
+        hidden = np.where(np.arange(self.latent_dim) < self.observed_dim, 0.0, r)
+        outer = hidden[..., :, None] * x[..., None, :]
+        return outer.reshape(*outer.shape[:-2], self.E.size)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return ``A, W, h, E`` and ``gated``."""
+        return {"A": self.A, "W": self.W, "h": self.h, "E": self.E, "gated": np.asarray(self.gated)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> ALRNN:
+        """Return the network of `arrays`."""
+        return cls(arrays["A"], arrays["W"], arrays["h"], arrays["E"], np.asarray(arrays["gated"]).item())
+
+    def gate_map(self) -> tuple[Floats, Floats]:
+        """Return G, which picks the last P units, and g = 0."""
+        return np.eye(self.latent_dim)[self.latent_dim - self.gated :], np.zeros(self.gated)
+
+    def affine(self, codes: NDArray[Any]) -> tuple[Floats, Floats]:
+        """Return ``J = A + W D(c)`` and ``b = h`` for each of ``codes (..., P)``."""
+        J = self.W * self._gates(codes)[..., None, :]
+        diagonal = np.arange(self.latent_dim)
+        J[..., diagonal, diagonal] += self.A
+        return J, np.broadcast_to(self.h, J.shape[:-1])
+
+    def pullback(self, z: Floats, codes: NDArray[Any], r: Floats) -> Floats:
+        """Return r^T dF/dtheta = [r z, r (D(c) z)^T row-major, r]."""
+        z, gates, r = np.broadcast_arrays(z, self._gates(codes), r)
+        outer = r[..., :, None] * (gates * z)[..., None, :]
+        return np.concatenate([r * z, outer.reshape(*r.shape[:-1], -1), r], axis=-1)
+
+    def gates(self, z: ArrayLike) -> Floats:
+        """Return the diagonal of D(c) at ``z (..., M)``: ones, then the code bits (eq. Dc)."""
+        return self._gates(self.codes(z))
+
+    def _gates(self, codes: NDArray[Any]) -> Floats:
+        gates = np.ones((*np.shape(codes)[:-1], self.latent_dim))
+        gates[..., self.latent_dim - self.gated :] = codes
+        return gates
+
+    @classmethod
+    def initial(cls, observed_dim: int, *, latent_dim: int, gated: int, init_std: float, seed: int) -> ALRNN:
+        """Return the random start of training, see `initial_alrnn`."""
+        return initial_alrnn(latent_dim, observed_dim, gated, init_std=init_std, seed=seed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # through the constructor, so that copies are read-only too
+        return ALRNN, (self.A, self.W, self.h, self.E, self.gated)
+
+    def __repr__(self) -> str:
+        return f"ALRNN(latent_dim={self.latent_dim}, observed_dim={self.observed_dim}, gated={self.gated})"
+
+
+register_family("alrnn", ALRNN)
+
+
+def initial_alrnn(
+    latent_dim: int, observed_dim: int, gated: int, *, init_std: float = 0.01, seed: int = 0
+) -> ALRNN:
+    """Return a random network to start training from (paper, "Parameter initialization").
+
+    ``h = 0``; ``W ~ N(0, init_std^2)``; ``A`` the diagonal of ``K / max eig(K)`` with ``K = R^T R / M + I``
+    and standard normal ``R``; ``E ~ U(-1/sqrt(N), 1/sqrt(N))``.
+    """
+    pin_blas()  # the last bit of a product may depend on the number of threads
+    dim = as_int(latent_dim, "latent_dim", least=1)
+    seen = as_int(observed_dim, "observed_dim", least=1, most=dim)
+    rng = generator(seed)
+    R = rng.standard_normal((dim, dim))
+    K = R.T @ R / dim + np.eye(dim)
+    A = np.diag(K) / np.linalg.eigvalsh(K)[-1]
+    W = as_float(init_std, "init_std", least=0.0) * rng.standard_normal((dim, dim))
+    E = rng.uniform(-1.0, 1.0, (dim, seen)) / np.sqrt(seen)
+    return ALRNN(A, W, np.zeros(dim), E, as_int(gated, "gated", most=dim))
+
+
+@engine.gate_inputs.register
+def _gate_inputs(model: ALRNN, z: Floats) -> Floats:
+    return z[..., model.latent_dim - model.gated :]
+
+
+@engine.step.register
+def _step(model: ALRNN, z: Floats) -> Floats:
+    rectified, free = z.copy(), model.latent_dim - model.gated
+    np.maximum(rectified[..., free:], 0.0, out=rectified[..., free:])
+    return np.asarray(model.A * z + rectified @ np.ascontiguousarray(model.W.T) + model.h)
+
+
+@engine.rollout_from.register
+def _rollout_from(model: ALRNN, z1: Floats, steps: int, discard: int = 0) -> Rollout:
+    states = np.empty((steps, model.latent_dim))
+    diverged = kernels.rollout(model.A, model.W, model.h, model.gated, z1, discard, BOUND, states)
+    return Rollout(states) if diverged < 0 else Rollout(states[: max(0, diverged - discard)], diverged)

@@ -1,0 +1,51 @@
+"""Where the parameters of an AL-RNN stand in theta, and which of them no data can tell apart.
+
+A_ii and W_ii of an ungated unit act on the same input, so e(A_ii) - e(W_ii) is a null direction of every
+information matrix: one for each of the M - P ungated units.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+
+from palrnn.engine.checks import Floats
+
+
+def row_indices(dim: int) -> NDArray[np.int64]:
+    """Return ``(M, M+2)``: where [A_i, W_i, h_i] of each latent row i stand in theta."""
+    rows = np.arange(dim)[:, None]
+    return np.concatenate([rows, dim + rows * dim + np.arange(dim), dim + dim * dim + rows], axis=1)
+
+
+def null_units(*matrices: Floats) -> NDArray[np.int64]:
+    """Return the units i for which every matrix ``(p, p)`` annihilates e(A_ii) - e(W_ii), up to rounding.
+
+    With p = M^2 + 2 M these are the ungated units, and gated ones that were open all the time. Empty where
+    p is not of that form.
+    """
+    size = len(matrices[0])
+    dim = math.isqrt(size + 1) - 1
+    if dim < 1 or dim * (dim + 2) != size:
+        return np.zeros(0, dtype=np.int64)
+    a = np.arange(dim)
+    w = dim + a * dim + a
+    null = np.ones(dim, dtype=np.bool_)
+    for matrix in matrices:
+        left = np.abs(matrix[:, a] - matrix[:, w]).max(axis=0)
+        null &= left <= 1e-8 * np.abs(matrix).max()
+    return np.flatnonzero(null)
+
+
+def identifiable_basis(size: int, units: NDArray[np.int64]) -> csc_array:
+    """Return an orthonormal, sparse basis ``(p, p - n)`` of all but the null directions of ``units (n,)``."""
+    dim = math.isqrt(size + 1) - 1
+    a, w = units, dim + units * dim + units
+    kept = np.setdiff1d(np.arange(size), w)
+    half = math.sqrt(0.5)
+    values = np.concatenate([np.where(np.isin(kept, a), half, 1.0), np.full(len(w), half)])
+    columns = np.concatenate([np.arange(len(kept)), np.searchsorted(kept, a)])
+    return csc_array((values, (np.concatenate([kept, w]), columns)), shape=(size, len(kept)))
