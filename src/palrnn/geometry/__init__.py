@@ -2,13 +2,15 @@
 
 from palrnn.geometry.comparison import Mismatch, curvature_gap, mismatch, subspace_overlap
 from palrnn.geometry.config import GeometryConfig, InformationConfig
+from palrnn.geometry.geometries import compare_geometries
 from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
 from palrnn.geometry.louis import LouisTerms, louis_terms
 from palrnn.geometry.information import IndefiniteInformationWarning, ObservedInformation
 from palrnn.geometry.observed import observed_information
+from palrnn.geometry.paper_target import PaperPathDerivatives, paper_path_derivatives
 from palrnn.geometry.path_information import PathInformation, path_information
 from palrnn.geometry.posterior import InvariantErrorBars, LaplacePosterior, invariant_error_bars, laplace
-from palrnn.geometry.summary import GeometryComparison, compare_geometries
+from palrnn.geometry.summary import GeometryComparison
 from palrnn.geometry.toy import ToyInformation, ToyStudy, toy_information, toy_series, toy_study
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "LouisTerms",
     "Mismatch",
     "ObservedInformation",
+    "PaperPathDerivatives",
     "PathInformation",
     "ToyInformation",
     "ToyStudy",
@@ -34,6 +37,7 @@ __all__ = [
     "louis_terms",
     "mismatch",
     "observed_information",
+    "paper_path_derivatives",
     "path_information",
     "subspace_overlap",
     "toy_information",

@@ -65,6 +65,75 @@ def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: 
 
 
 @singledispatch
+def left_out(drift: Surrogate, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: int) -> float:
+    """Return a bound on what `observed_trace` leaves out with ``lags``: nothing, where pairs are not visited."""
+    return 0.0
+
+
+@left_out.register
+def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: int) -> float:
+    """By maximal correlation: |Cov(f, g)| <= rho sd(f) sd(g) for any functions f, g of two Gaussian vectors.
+
+    rho is their largest canonical correlation (Gebelein, 1941), rho^2 for functions of the second degree. Scores at
+    times t < s have to do with each other through z_{t+1} and z_s alone, so that f and g are their expectations
+    given these, and rho is at most the product of those of the stretches in between.
+    """
+    mean, mu, gates = moments.mean[:-1], moments.residual, open_units(drift, codes)
+    forward = moments.slope @ moments.cov[1:], moments.gain @ moments.cov[1:]
+    before = _variances(
+        np.einsum("tia,tia->ti", forward[0], moments.slope),
+        np.einsum("tja,tja->tj", forward[1], moments.gain),
+        forward[0] @ moments.gain.transpose(0, 2, 1),
+        *(mean, mu, gates),
+    )
+    weights = np.linalg.solve(moments.cov[:-1], moments.cross.transpose(0, 2, 1))
+    after = _variances(
+        np.einsum("tia,tai->ti", moments.cross, weights),
+        np.diagonal(moments.cov[:-1], axis1=1, axis2=2),
+        moments.cross,
+        *(mean, mu, gates),
+    )
+    rho = np.linalg.norm(_stretches(moments, lags), 2, axis=(1, 2))
+    bound, count = 0.0, len(codes)
+    for degree in (0, 1):
+        spread, sums = np.sqrt(before[degree]), np.concatenate([[0.0], np.cumsum(np.sqrt(after[degree]))])
+        for t in range(count - lags - 1):
+            product = 1.0
+            for s in range(t + 1 + lags, count, lags):
+                product *= rho[s - lags] ** (degree + 1)
+                bound += 2.0 * product * spread[t] * (sums[min(s + lags, count)] - sums[s])
+    return float(bound)
+
+
+def _variances(
+    eps: Floats, zeta: Floats, both: Floats, mean: Floats, mu: Floats, gates: Floats
+) -> tuple[Floats, Floats]:
+    """Return the summed variances of the parts of first and second degree of the products eps_i zeta_j, ``(T-1,)``.
+
+    ``eps (T-1, M)`` and ``zeta (T-1, M)`` are variances, ``both (T-1, M, M)`` covariances, ``mean`` and ``mu`` means.
+    """
+    first = 2.0 * both * mu[:, :, None] * mean[:, None, :]
+    first += eps[:, :, None] * (mean**2)[:, None, :] + (mu**2)[:, :, None] * zeta[:, None, :]
+    second = eps[:, :, None] * zeta[:, None, :] + both**2
+    found = [np.einsum("tij,tj->t", part, gates) + np.trace(part, axis1=1, axis2=2) for part in (first, second)]
+    # rounding can take a sum of squares a little below zero
+    return np.maximum(found[0] + eps.sum(axis=1), 0.0), np.maximum(found[1], 0.0)
+
+
+def _stretches(moments: PathMoments, lags: int) -> Floats:
+    """Return L_t^{-1} Cov(z_t, z_{t+lags}) L_{t+lags}^{-T}, ``(T-lags, M, M)``, with Var z_t = L_t L_t^T."""
+    roots = np.linalg.cholesky(moments.cov)
+    doubled = np.linalg.solve(roots[:-1], moments.gain @ roots[1:])
+    found, size, length = np.zeros((0, 0, 0)), 1, 0
+    while size <= lags:
+        if lags & size:
+            found = found[: len(doubled) - length] @ doubled[length:] if length else doubled
+            length += size
+        doubled, size = doubled[:-size] @ doubled[size:], 2 * size
+    return found
+
+
+@singledispatch
 def complete_matrix(
     drift: Surrogate, codes: Codes, moments: PathMoments, scores: ScoreMap, precision: Floats
 ) -> Floats:

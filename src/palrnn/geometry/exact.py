@@ -183,6 +183,11 @@ class ExactInformation(ObservedInformation):
             return dict.fromkeys(self.traces, 0.0)
         return super().standard_errors
 
+    def build(self, progress: Progress = quiet) -> None:
+        """Build the matrices of all passes now, and report on it."""
+        for number, part in enumerate(self.passes):
+            progress(number + 1, len(self.passes), {"trace": float(np.trace(part.matrices[1]))})
+
     def product(self, v: Floats) -> Floats:
         """Return the product of ``observed`` with ``v (p,)``."""
         given = np.mean([part.product(v) for part in self.passes], axis=0)

@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 
 from palrnn.engine.checks import Floats, as_floats, as_int
 from palrnn.engine.kernel import pin_blas
+from palrnn.engine.progress import Progress, quiet
 from palrnn.engine.seeds import generator
 from palrnn.geometry.config import InformationConfig
 from palrnn.inference import Filtered
@@ -81,6 +82,10 @@ class ObservedInformation(ABC):
     @abstractmethod
     def leave_one_out(self) -> tuple[Self, ...]:
         """The same estimate without each of the passes; nothing if there is one pass."""
+
+    def build(self, progress: Progress = quiet) -> None:
+        """Build the matrices now, and report on it; otherwise they are built when asked for."""
+        progress(1, 1, {"trace": float(np.trace(self.observed))})
 
     @abstractmethod
     def product(self, v: Floats) -> Floats:

@@ -79,6 +79,10 @@ class PathInformation:
         pin_blas()
         return closed_forms.observed_trace(*self._parts, lags) - float(np.trace(self._bend))
 
+    def left_out(self, lags: int | None) -> float:
+        """Return a bound on what ``trace_observed(lags)`` leaves out (see `closed_forms.left_out`)."""
+        return 0.0 if lags is None else closed_forms.left_out(*self._parts, lags)
+
     @property
     def trace_complete(self) -> float:
         """tr of ``complete``, without building it."""

@@ -124,10 +124,10 @@ def filtered_beliefs(path: LinearPath, inputs: Floats | None = None) -> tuple[fl
     times, dim = path.x.shape[0], len(path.start)
     given = np.empty((times - 1, 0)) if inputs is None else inputs
     beliefs = tuple(np.zeros((times, dim, dim)[:n]) for n in (2, 2, 3, 3))
-    try:
-        return float(kernels.filter_path(path, given, *beliefs)), beliefs
-    except np.linalg.LinAlgError:
-        raise _explosion() from None
+    loglik = float(kernels.filter_path(path, given, *beliefs))
+    if not np.isfinite(loglik):
+        raise _explosion()
+    return loglik, beliefs
 
 
 def _explosion() -> FilterDiedError:

@@ -30,33 +30,66 @@ from palrnn.engine.kernel import kernel
 
 
 @kernel
-def condition(mean, cov, H, noise, innovation):
-    """Condition N(m, P) on y = H z + N(0, noise), in place; return log p(y).
-
-    ``mean (M,)``, ``cov (M, M)``, ``H (n, M)``, ``noise (n, n)``, ``innovation (n,)`` = y - E y. The covariance
-    becomes (I - K H) P (I - K H)^T + K noise K^T, a sum of squares, so that it stays positive.
-    """
-    size, dim = H.shape
-    HP = np.dot(H, cov)
-    S = np.dot(HP, H.T) + noise
-    root = np.linalg.cholesky(0.5 * (S + S.T))
-    half = np.linalg.solve(root, np.ascontiguousarray(np.concatenate((HP, innovation.reshape(size, 1)), 1)))
-    gain = np.linalg.solve(root.T, np.ascontiguousarray(half[:, :dim])).T
-    mean += np.dot(gain, innovation)
-    left = np.eye(dim) - np.dot(gain, H)
-    cov[:] = np.dot(np.dot(left, cov), left.T) + np.dot(np.dot(gain, noise), gain.T)
-    loglik = -0.5 * size * math.log(2.0 * math.pi)
-    for i in range(size):
-        loglik -= math.log(root[i, i]) + 0.5 * half[i, dim] ** 2
-    return loglik
+def sandwich(A, P, added, out, work):
+    """out = A P A^T + added, symmetric, for ``A (n, M)`` and ``P (M, M)``; ``work (n, M)`` becomes A P."""
+    np.dot(A, P, work)
+    np.dot(work, A.T, out)
+    for i in range(out.shape[0]):
+        # products round their triangles apart
+        for j in range(i):
+            out[i, j] = out[j, i] = 0.5 * (out[i, j] + out[j, i]) + added[i, j]
+        out[i, i] += added[i, i]
 
 
 @kernel
-def symmetrise(matrix):
-    """Replace ``matrix (M, M)`` by the mean of itself and its transpose: products round their triangles apart."""
-    for i in range(matrix.shape[0]):
-        for j in range(i):
-            matrix[i, j] = matrix[j, i] = 0.5 * (matrix[i, j] + matrix[j, i])
+def condition(mean, cov, H, noise, innovation, left, work):
+    """Condition N(m, P) on y = H z + N(0, noise), in place; return log p(y), or NaN where P explodes.
+
+    ``mean (M,)``, ``cov (M, M)``, ``H (n, M)``, ``noise (n, n)``, ``innovation (n,)`` = y - E y is used up. The
+    covariance becomes (I - K H) P (I - K H)^T + K noise K^T, a sum of squares, so that it stays positive.
+    ``left (M, M)`` and ``work (M, M)`` are scratch.
+    """
+    size, dim = H.shape
+    S, rows = np.empty((size, size)), np.empty((size, dim))
+    sandwich(H, cov, noise, S, rows)
+    loglik = -0.5 * size * math.log(2.0 * math.pi)
+    # S = L L^T in place; rows = L^{-1} H P and innovation = L^{-1} (y - E y)
+    for i in range(size):
+        for k in range(i):
+            for j in range(i, size):
+                S[j, i] -= S[j, k] * S[i, k]
+        if not S[i, i] > 0.0:
+            return math.nan
+        scale = 1.0 / math.sqrt(S[i, i])
+        for j in range(i, size):
+            S[j, i] *= scale
+        for k in range(i):
+            innovation[i] -= S[i, k] * innovation[k]
+            for a in range(dim):
+                rows[i, a] -= S[i, k] * rows[k, a]
+        innovation[i] *= scale
+        loglik += math.log(scale) - 0.5 * innovation[i] ** 2
+        for a in range(dim):
+            rows[i, a] *= scale
+            mean[a] += rows[i, a] * innovation[i]
+    # K^T = L^{-T} rows
+    for i in range(size - 1, -1, -1):
+        for k in range(i + 1, size):
+            for a in range(dim):
+                rows[i, a] -= S[k, i] * rows[k, a]
+        for a in range(dim):
+            rows[i, a] /= S[i, i]
+    np.dot(rows.T, H, work)
+    for a in range(dim):
+        for b in range(dim):
+            left[a, b] = (1.0 if a == b else 0.0) - work[a, b]
+            work[a, b] = 0.0
+            for i in range(size):
+                for k in range(size):
+                    work[a, b] += rows[i, a] * noise[i, k] * rows[k, b]
+    again, spread = cov.copy(), work.copy()
+    sandwich(left, again, spread, cov, work)
+    return loglik
 
 
 @kernel
@@ -65,38 +98,45 @@ def filter_path(path, inputs, filtered, predicted, covs, ahead):
 
     ``filtered (T, M)``, ``covs (T, M, M)`` are filled with the belief before each transition, ``predicted
     (T, M)`` and ``ahead (T, M, M)`` with that after it, before x. Where ``inputs (T-1, P)`` are given (P > 0)
-    the belief is conditioned on them first.
+    the belief is conditioned on them first. NaN is returned where covariances are no longer positive.
     """
     times, seen = path.x.shape
-    steps, gated = times - 1, inputs.shape[1]
+    steps, gated, dim = times - 1, inputs.shape[1], path.start.shape[0]
     mean, cov = path.start.copy(), path.spread.copy()
-    gate_noise = path.gate_variance * np.eye(gated)
+    left, work = np.empty((dim, dim)), np.empty((dim, dim))
+    H, noise, innovation = np.empty((seen, dim)), np.empty((seen, seen)), np.empty(seen)
+    gate_noise, gates = np.zeros((gated, gated)), np.empty(gated)
+    for j in range(gated):
+        gate_noise[j, j] = path.gate_variance
     loglik = 0.0
     for t in range(steps):
         if gated > 0:
-            innovation = inputs[t] - np.dot(path.G, mean) - path.g
-            loglik += condition(mean, cov, path.G, gate_noise, innovation)
-            symmetrise(cov)
+            np.dot(path.G, mean, gates)
+            for j in range(gated):
+                gates[j] = inputs[t, j] - gates[j] - path.g[j]
+            loglik += condition(mean, cov, path.G, gate_noise, gates, left, work)
         filtered[t], covs[t] = mean, cov
-        mean[:] = np.dot(path.J[t], mean) + path.b[t]
-        cov[:] = np.dot(np.dot(path.J[t], cov), path.J[t].T) + path.Q
-        symmetrise(cov)
+        np.dot(path.J[t], filtered[t], mean)
+        mean += path.b[t]
+        sandwich(path.J[t], covs[t], path.Q, cov, work)
         predicted[t + 1], ahead[t + 1] = mean, cov
-        known = np.empty(seen, np.int64)
         count = 0
         for i in range(seen):
             if not math.isnan(path.x[t + 1, i]):
-                known[count] = i
+                H[count] = path.B[i]
+                innovation[count] = path.x[t + 1, i] - path.d[i]
+                other = 0
+                for j in range(i + 1):
+                    if not math.isnan(path.x[t + 1, j]):
+                        noise[count, other] = noise[other, count] = path.R[i, j]
+                        other += 1
+                for a in range(dim):
+                    innovation[count] -= path.B[i, a] * mean[a]
                 count += 1
         if count > 0:
-            at = known[:count]
-            H, noise, innovation = path.B[at], np.empty((count, count)), np.empty(count)
-            for i in range(count):
-                innovation[i] = path.x[t + 1, at[i]] - np.dot(H[i], mean) - path.d[at[i]]
-                for j in range(count):
-                    noise[i, j] = path.R[at[i], at[j]]
-            loglik += condition(mean, cov, H, noise, innovation)
-            symmetrise(cov)
+            # contiguous, so that they are the same kind of array whether or not all was observed
+            part = noise[:count, :count].copy()
+            loglik += condition(mean, cov, H[:count], part, innovation[:count], left, work)
     filtered[steps], covs[steps] = mean, cov
     return loglik
 
@@ -108,39 +148,61 @@ def smooth_path(path, filtered, predicted, covs, ahead, moments):
     V_t = K_t V_{t+1} K_t^T + (I - K_t J_t) P_t (I - K_t J_t)^T + K_t Q K_t^T, a sum of squares.
     """
     times, dim = filtered.shape
+    work, left = np.empty((dim, dim)), np.empty((dim, dim))
+    rest, total = np.empty((dim, dim)), np.empty((dim, dim))
+    change = np.empty(dim)
     moments.mean[times - 1], moments.cov[times - 1] = filtered[times - 1], covs[times - 1]
     for t in range(times - 2, -1, -1):
         precision = np.linalg.inv(ahead[t + 1])
-        symmetrise(precision)
-        JP = np.dot(path.J[t], covs[t])
-        gain = np.dot(JP.T, precision)
-        left = np.eye(dim) - np.dot(gain, path.J[t])
-        rest = np.dot(np.dot(left, covs[t]), left.T) + np.dot(np.dot(gain, path.Q), gain.T)
-        moments.cov[t] = np.dot(np.dot(gain, moments.cov[t + 1]), gain.T) + rest
-        symmetrise(moments.cov[t])
-        change = moments.mean[t + 1] - predicted[t + 1]
-        moments.mean[t] = filtered[t] + np.dot(gain, change)
-        drop = np.dot(precision, ahead[t + 1] - moments.cov[t + 1])
-        moments.gain[t] = gain
-        moments.residual[t, :dim] = np.dot(precision, change)
+        for i in range(dim):
+            for j in range(i):
+                precision[i, j] = precision[j, i] = 0.5 * (precision[i, j] + precision[j, i])
+        gain, drop = moments.gain[t], np.empty((dim, dim))
+        np.dot(covs[t], path.J[t].T, work)
+        np.dot(work, precision, gain)
+        np.dot(gain, path.J[t], work)
+        for i in range(dim):
+            for j in range(dim):
+                left[i, j] = (1.0 if i == j else 0.0) - work[i, j]
+                drop[i, j] = ahead[t + 1, i, j] - moments.cov[t + 1, i, j]
+                total[i, j] = 0.0
+        sandwich(gain, path.Q, total, rest, work)
+        sandwich(left, covs[t], rest, total, work)
+        sandwich(gain, moments.cov[t + 1], total, moments.cov[t], work)
+        for i in range(dim):
+            change[i] = moments.mean[t + 1, i] - predicted[t + 1, i]
+        np.dot(gain, change, moments.mean[t])
+        moments.mean[t] += filtered[t]
+        np.dot(precision, change, moments.residual[t, :dim])
         moments.slope[t, :dim] = precision
-        moments.cross[t, :dim] = -np.dot(drop, gain.T)
-        moments.known[t, :dim, :dim] = np.dot(drop, precision)
-        symmetrise(moments.known[t, :dim, :dim])
+        np.dot(precision, drop, work)
+        np.dot(work, gain.T, left)
+        np.dot(work, precision, rest)
+        for i in range(dim):
+            for j in range(dim):
+                moments.cross[t, i, j] = -left[i, j]
+                moments.known[t, i, j] = 0.5 * (rest[i, j] + rest[j, i])
 
 
 @kernel
 def gate_moments(path, inputs, moments):
     """Fill the rows of the gates, eps = (u_t - G z_t - g) / r, below those of the drift in ``moments``."""
-    dim = moments.mean.shape[1]
-    G = path.G / path.gate_variance
+    dim, gated = moments.mean.shape[1], inputs.shape[1]
+    r = path.gate_variance
+    size = dim + gated
+    slope, cross, both = np.empty((gated, dim)), np.empty((gated, dim)), np.empty((size, gated))
     for t in range(inputs.shape[0]):
-        off = (inputs[t] - path.g) / path.gate_variance
-        moments.residual[t, dim:] = off - np.dot(G, moments.mean[t])
-        moments.slope[t, dim:] = -np.dot(G, moments.gain[t])
-        moments.cross[t, dim:] = -np.dot(G, moments.cov[t])
-        both = np.dot(moments.cross[t], G.T)
-        moments.known[t, :, dim:] = both
-        moments.known[t, dim:, :dim] = both[:dim].T
-        for i in range(G.shape[0]):
-            moments.known[t, dim + i, dim + i] += 1.0 / path.gate_variance
+        np.dot(path.G, moments.gain[t], slope)
+        np.dot(path.G, moments.cov[t], cross)
+        for j in range(gated):
+            moments.residual[t, dim + j] = (inputs[t, j] - path.g[j]) / r
+            for a in range(dim):
+                moments.residual[t, dim + j] -= path.G[j, a] * moments.mean[t, a] / r
+                moments.slope[t, dim + j, a] = -slope[j, a] / r
+                moments.cross[t, dim + j, a] = -cross[j, a] / r
+        np.dot(moments.cross[t], path.G.T, both)
+        for i in range(size):
+            for j in range(gated):
+                moments.known[t, i, dim + j] = moments.known[t, dim + j, i] = both[i, j] / r
+        for j in range(gated):
+            moments.known[t, dim + j, dim + j] += 1.0 / r

@@ -1,0 +1,145 @@
+"""The likelihood of a gate path in JAX, so that its derivatives in theta come for free: a textbook Kalman filter.
+
+Any noise, any observation map, NaN where nothing was observed, and gate inputs as further observations.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.stats import norm
+from oracles.shallow_family import Shallow
+
+from palrnn import ALRNN
+
+jax.config.update("jax_enable_x64", True)
+
+
+class ShallowWithGates(Shallow):
+    """The shallow PLRNN with the derivatives of its gates, W2 z + h2."""
+
+    def with_theta(self, theta):
+        return ShallowWithGates(*(v for v in Shallow.with_theta(self, theta).__dict__.values()))
+
+    def gate_pullback(self, z, r):
+        shape = np.broadcast_shapes(z.shape[:-1], r.shape[:-1])
+        W2 = np.broadcast_to(r[..., :, None] * z[..., None, :], (*shape, *self.W2.shape)).reshape(*shape, -1)
+        before, between = (np.zeros((*shape, n)) for n in (self.A.size + self.W1.size, self.h1.size))
+        return np.concatenate([before, W2, between, np.broadcast_to(r, (*shape, self.gated))], axis=-1)
+
+
+def pieces(drift):
+    """Return a function of theta that gives J(c), b(c) of a code, and G, g, written down once more."""
+    dim, gated = drift.latent_dim, drift.gated
+    if isinstance(drift, ALRNN):
+
+        def alrnn(theta):
+            A, W, h = jnp.split(theta, [dim, dim + dim * dim])
+            free = jnp.ones(dim - gated)
+
+            def affine(code):
+                return jnp.diag(A) + W.reshape(dim, dim) * jnp.concatenate([free, code]), h
+
+            return affine, jnp.eye(dim)[dim - gated :], jnp.zeros(gated)
+
+        return alrnn
+
+    def shallow(theta):
+        sizes = np.cumsum([drift.A.size, drift.W1.size, drift.W2.size, drift.h1.size])
+        A, W1, W2, h1, h2 = jnp.split(theta, sizes)
+        W1, W2 = W1.reshape(drift.W1.shape), W2.reshape(drift.W2.shape)
+
+        def affine(code):
+            return jnp.diag(A) + (W1 * code) @ W2, (W1 * code) @ h2 + h1
+
+        return affine, W2, h2
+
+    return shallow
+
+
+def whitened(model, x):
+    """Return rows H (T-1, N, M), values (T-1, N) with independent noise of variance 1, and a constant.
+
+    What was not observed becomes a row of zeros with the value 0, whose density the constant takes back.
+    """
+    reads, R = model.observation_map, model.observation_covariance
+    H, y, constant = np.zeros((len(x) - 1, *reads.B.shape)), np.zeros((len(x) - 1, len(R))), 0.0
+    for t, row in enumerate(x[1:]):
+        seen = np.flatnonzero(~np.isnan(row))
+        root = np.linalg.cholesky(R[np.ix_(seen, seen)])
+        H[t, : len(seen)] = np.linalg.solve(root, reads.B[seen])
+        y[t, : len(seen)] = np.linalg.solve(root, (row - reads.d)[seen])
+        constant += 0.5 * (len(R) - len(seen)) * np.log(2 * np.pi) - np.log(np.diag(root)).sum()
+    return H, y, constant
+
+
+def log_likelihood(model, x, with_inputs=False, with_gates=False):
+    """Return f(theta, codes, inputs): log p(x_2, ..., x_T [, inputs] [, codes] | x_1, codes).
+
+    ``with_gates`` counts the integrated probits of the paper's target as well. Beliefs are conditioned on one
+    number after the other, so that no matrix is solved with.
+    """
+    build, Q = pieces(model.drift), jnp.asarray(model.process_covariance)
+    start = (jnp.asarray(model.drift.embed(x[0])), jnp.asarray(model.initial_covariance))
+    H, y, constant = whitened(model, x)
+
+    def conditioned(mean, cov, row, value, variance):
+        seen = cov @ row
+        s, error = row @ seen + variance, value - row @ mean
+        density = -0.5 * (jnp.log(2 * jnp.pi * s) + error**2 / s)
+        return mean + seen * (error / s), cov - jnp.outer(seen, seen) / s, density
+
+    def f(theta, codes, inputs):
+        affine, G, g = build(theta)
+
+        def step(belief, given):
+            (mean, cov), (code, u, rows, values) = belief, given
+            total = 0.0
+            if with_gates:
+                psi = (G @ mean + g) / jnp.sqrt(((G @ cov) * G).sum(axis=1) + model.gate_std**2)
+                total += norm.logcdf(jnp.where(code > 0, psi, -psi)).sum()
+            for j in range(len(g) if with_inputs else 0):
+                mean, cov, density = conditioned(mean, cov, G[j], u[j] - g[j], model.gate_std**2)
+                total += density
+            J, b = affine(code)
+            mean, cov = J @ mean + b, J @ cov @ J.T + Q
+            for n in range(rows.shape[0]):
+                mean, cov, density = conditioned(mean, cov, rows[n], values[n], 1.0)
+                total += density
+            return (mean, cov), total
+
+        return jax.lax.scan(step, start, (codes, inputs, H, y))[1].sum() + constant
+
+    return f
+
+
+def all_codes(steps, gated):
+    """Every gate path, ``(2^(P (T-1)), T-1, P)``."""
+    return np.array(list(product((0.0, 1.0), repeat=steps * gated))).reshape(-1, steps, gated)
+
+
+def grid_of_inputs(steps, gated, points=5, reach=4.0):
+    """Gate inputs on a grid ``(n, T-1, P)`` and the log of their weights: Gauss-Legendre on either side of 0."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    half, share = reach * (nodes + 1) / 2, reach * weights / 2
+    line, share = np.concatenate([-half, half]), np.concatenate([share, share])
+    inputs = np.array(list(product(line, repeat=steps * gated))).reshape(-1, steps, gated)
+    logs = np.array([sum(w) for w in product(np.log(share), repeat=steps * gated)])
+    return inputs, logs
+
+
+# compiled without optimising, which takes longer than what it saves here
+_QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+
+
+def derivatives(f, theta):
+    """Return value, gradient and minus the Hessian of f at theta."""
+    theta = jnp.asarray(theta)
+    along = jax.jit(lambda v: jax.jvp(jax.value_and_grad(f), (theta,), (v,)))
+    compiled = along.lower(theta).compile(compiler_options=_QUICKLY)
+    found = [compiled(v) for v in jnp.eye(len(theta))]
+    value, gradient = found[0][0]
+    return float(value), np.asarray(gradient), -np.stack([np.asarray(moved[1]) for _, moved in found])
