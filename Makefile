@@ -2,13 +2,23 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Pinned versions of the heavy peers, so that a new release of theirs never breaks this build.
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# The lowest supported versions live in an environment of their own; their wheels are for this Python.
+LOWEST := .venv-lowest
+LOWEST_PYTHON ?= python3.11
 
-.PHONY: demo test test-slow test-torch check bench docs torture clean
+# An environment that was made elsewhere, and moved or copied here, points to other sources: install again.
+HOME_OF = $(shell cat $(1)/.home 2>/dev/null)
+ifneq ($(call HOME_OF,$(VENV)),$(CURDIR))
+$(shell rm -f $(VENV)/.run $(VENV)/.test $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs)
+endif
+ifneq ($(call HOME_OF,$(LOWEST)),$(CURDIR))
+$(shell rm -f $(LOWEST)/.test)
+endif
+
+.PHONY: demo test test-slow test-torch test-lowest test-narrow check bench docs torture clean
 
 demo: $(VENV)/.run
-	$(BIN)/palrnn demo -o demo/
+	$(BIN)/python -m palrnn.cli.main demo -o demo/
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -19,48 +29,66 @@ test-slow: $(VENV)/.test
 test-torch: $(VENV)/.bench
 	$(BIN)/python -m pytest -m torch
 
+# the lowest versions that pyproject.toml allows
+test-lowest: $(LOWEST)/.test
+	NUMBA_CACHE_DIR="$(CURDIR)/$(LOWEST)/kernels" $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal
+
+# as on a processor without AVX-512
+test-narrow: $(VENV)/.test
+	$(BIN)/python torture/narrow.py -m pytest -n 2 --dist worksteal
+
 check: $(VENV)/.dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/python -c "from importlinter.cli import lint_imports_command as check; check()" --no-logo
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
-# Faults, bad input and damaged files, for up to 20 minutes; `make test` runs a short version.
+# Faults, bad input and damaged files, for up to 45 minutes; `make test` runs a short version.
 torture: $(VENV)/.test
 	$(BIN)/python torture/run.py
 
 docs: $(VENV)/.docs
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs site
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site
 
 $(BIN)/python:
 	@echo "creating $(VENV)"
 	$(PYTHON) -m venv $(VENV)
 
+$(LOWEST)/bin/python:
+	@echo "creating $(LOWEST)"
+	$(LOWEST_PYTHON) -m venv $(LOWEST)
+
+# $(call INSTALL,environment,constraints,what); pip may be missing from an environment that another tool made.
+# Constraints pin the heavy peers, so that a new release of theirs never breaks this build.
+define INSTALL
+	@echo "installing $(3) into $(1) (once, about a minute)"
+	@$(1)/bin/python -m pip --version >/dev/null 2>&1 || $(1)/bin/python -m ensurepip
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check -c $(2) -e '$(3)'
+	@echo '$(CURDIR)' > $(1)/.home
+	@touch $@
+endef
+
 # One stamp per set of dependencies; a changed pyproject.toml installs again.
 $(VENV)/.run: $(BIN)/python pyproject.toml constraints.txt
-	@echo "installing palrnn into $(VENV) (once, about a minute)"
-	$(PIP) -e .
-	@touch $@
+	$(call INSTALL,$(VENV),constraints.txt,.)
 
 $(VENV)/.test: $(BIN)/python pyproject.toml constraints.txt
-	@echo "installing palrnn and its test tools into $(VENV) (once, about a minute)"
-	$(PIP) -e '.[test]'
-	@touch $@
+	$(call INSTALL,$(VENV),constraints.txt,.[test])
 
 $(VENV)/.dev: $(VENV)/.test
-	$(PIP) -e '.[dev]'
-	@touch $@
+	$(call INSTALL,$(VENV),constraints.txt,.[dev])
 
 $(VENV)/.bench: $(VENV)/.test
-	$(PIP) -e '.[bench]'
-	@touch $@
+	$(call INSTALL,$(VENV),constraints.txt,.[bench])
 
 $(VENV)/.docs: $(VENV)/.run
-	$(PIP) -e '.[docs]'
-	@touch $@
+	$(call INSTALL,$(VENV),constraints.txt,.[docs])
+
+$(LOWEST)/.test: $(LOWEST)/bin/python pyproject.toml constraints-lowest.txt
+	$(call INSTALL,$(LOWEST),constraints-lowest.txt,.[test])
 
 clean:
-	rm -rf $(VENV) demo build site
+	rm -rf $(VENV) $(LOWEST) demo build site

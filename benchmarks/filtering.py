@@ -18,7 +18,7 @@ from peers_jax_filter import batched, jax_filter, textbook
 from palrnn import PALRNN, Standardizer, TrainConfig, add_observation_noise, lorenz63, rbpf, smooth, train
 from palrnn.engine.kernel import kernel, pin_blas
 from palrnn.engine.progress import quiet
-from palrnn.inference.kernels.tiles import LANES
+from palrnn.engine.vector_code import LANES
 
 PARTICLES, STEPS = 256, 200
 

@@ -17,10 +17,10 @@ from clock import best_times
 from palrnn import PALRNN, Standardizer, TrainConfig, lorenz63, lorenz63_sequences, rbpf, saem, smooth, train
 from palrnn.engine.kernel import kernel
 from palrnn.engine.progress import lines, quiet
-from palrnn.inference.bundles import bundle_system, initial_bundles, room_for
+from palrnn.engine.vector_code import LANES
 from palrnn.inference.codes import codes_of
+from palrnn.inference.filter_arrays import filter_arrays, initial_bundles, workspace
 from palrnn.inference.kernels.beliefs import condition, predict
-from palrnn.inference.kernels.tiles import LANES
 from palrnn.tuning import SAEMConfig
 from palrnn.tuning.anchor import anchored_solution
 from palrnn.tuning.mstep import drift_solution
@@ -109,7 +109,7 @@ def kalman_steps(system, signs, x, mean, cov, room):
 
 def kalman_run(model: PALRNN, x: np.ndarray, words: np.ndarray):
     """The Kalman part of a filter pass, along gates that are known: ``words (T-1, particles, words)``."""
-    system, room = bundle_system(model), room_for(model)
+    system, room = filter_arrays(model), workspace(model)
     start, beliefs = (initial_bundles(system, model, x[0], PARTICLES) for _ in range(2))
     gates = codes_of(words, model.drift.gated).reshape(len(words), -1, LANES, model.drift.gated)
     signs = np.ascontiguousarray(np.where(gates, 1.0, -1.0).swapaxes(2, 3))

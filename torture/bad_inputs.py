@@ -15,6 +15,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from torture.public_calls import rows
 RESULTS = {
     "Checkpoint",
     "Comparison",
+    "Dataset",
     "Evaluation",
     "Evidence",
     "Filtered",
@@ -49,6 +51,8 @@ RESULTS = {
     "TrainResult",
     "TuningHistory",
 }
+#: What people make such results with.
+METHODS = ("Dataset.prepare",)
 #: Errors of ours that say what happened to numbers; each is an ArithmeticError.
 SPOKEN = (palrnn.TrainingDivergedError, palrnn.FilterDiedError)
 
@@ -72,9 +76,10 @@ def people_call(name: str) -> bool:
 
 def unlisted(table: dict[str, Row]) -> list[str]:
     """Return public functions, and arguments of them, that have no row or no kind."""
-    missing = [name for name in palrnn.__all__ if people_call(name) and name not in table]
+    names = [*filter(people_call, palrnn.__all__), *METHODS]
+    missing = [name for name in names if name not in table]
     for name, row in table.items():
-        parameters = inspect.signature(getattr(palrnn, name)).parameters
+        parameters = inspect.signature(attrgetter(name)(palrnn)).parameters
         missing += [f"{name}({each})" for each in parameters if each not in row.kinds]
     return missing
 
@@ -134,7 +139,7 @@ def hard_fault(name: str, row: Row, given: dict[str, Any]) -> str:
 
 
 def _call(name: str, row: Row, given: dict[str, Any]) -> Any:
-    function: Callable[..., Any] = getattr(palrnn, name)
+    function: Callable[..., Any] = attrgetter(name)(palrnn)
     arguments = row.arguments | given
     if "progress" in inspect.signature(function).parameters:
         arguments["progress"] = quiet

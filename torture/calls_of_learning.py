@@ -1,4 +1,4 @@
-"""The calls of forcing, tuning, the zoo and the facade, and all settings: see `public_calls`."""
+"""The calls of forcing, tuning, the zoo and the runs, and all settings: see `public_calls`."""
 
 from __future__ import annotations
 
@@ -191,18 +191,21 @@ def _front() -> dict[str, Row]:
             {
                 "x": v.series(np.vstack([x, x]), columns=False, trials=True),
                 "dt": v.number(above=0.0, optional=True),
-                "latent_dim": v.size(),
-                "gated": v.size(0),
+                "latent_dim": v.size(optional=True),
+                "gated": v.size(0, optional=True),
                 "tau": v.size(optional=True),
-                "updates": v.size(),
-                "lags": v.size(),
+                "forcing": v.instance(optional=True),
+                "updates": v.size(optional=True),
+                "lags": v.size(optional=True),
                 "delay": None,
-                "test_fraction": v.number(above=0.0),
-                "seed": v.seed(),
+                "test_fraction": v.number(above=0.0, optional=True),
+                "seed": v.seed().without("none"),
                 "columns": v.instance(optional=True).without("list", "dict", "array"),
                 "name": None,
                 "system": v.choice(optional=True),
                 "lyapunov": v.number(optional=True),
+                "model": v.instance(optional=True),
+                "config": v.instance(optional=True),
                 "settings": None,
             }
             | RUN,

@@ -27,6 +27,30 @@ def _data() -> dict[str, Row]:
         "seed": v.seed(),
     }
     return {
+        "Dataset.prepare": Row(
+            {"x": x},
+            {
+                "x": v.series(x, columns=False, trials=True, gaps=True),
+                "columns": v.instance(optional=True).without("list", "dict", "array"),
+                "time": v.choice(optional=True),
+                "trial": None,
+                "inputs": v.instance(optional=True),
+                "dt": v.number(above=0.0, optional=True),
+                "lags": v.size(),
+                "delay": v.size(optional=True),
+                "test_fraction": v.number(above=0.0),
+                "name": None,
+                "system": v.choice(optional=True),
+                "lyapunov": v.number(optional=True),
+                "steps": v.size(optional=True),
+                "process_std": v.number(least=0.0, optional=True),
+                "observation_std": v.number(least=0.0, optional=True),
+                "data_seed": v.seed().without("none"),
+                "parameters": v.instance(optional=True).without("dict"),
+                "standardizer": v.instance(optional=True),
+            },
+            nan=True,  # gaps stay gaps
+        ),
         "Standardizer": Row(
             {"mean": np.zeros(3), "std": np.ones(3)},
             {"mean": v.array(np.ones(3)).without("longer", "nothing"), "std": v.array(np.ones(3))},

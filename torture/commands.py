@@ -60,9 +60,9 @@ def prepared(folder: Path) -> Path:
     write_text(folder / "unknown-table.toml", "[nonsense]\nx = 1\n")
     write_text(
         folder / "wrong.toml",
-        '[data]\nseries = 3\n[training]\nupdates = "many"\n[saem]\nlength = -1\n[judge]\nsteps = "x"\n',
+        '[data]\nseries = 3\n[training]\nupdates = "many"\n[saem]\nlength = -1\n[invariants]\nsteps = "x"\n',
     )
-    write_text(folder / "tables.toml", 'data = 1\ntraining = [1]\nsaem = "x"\nsource = 2\njudge = 3\n')
+    write_text(folder / "tables.toml", 'data = 1\ntraining = [1]\nsaem = "x"\nsource = 2\ninvariants = 3\n')
     write_text(folder / "file", "a file where a folder should be")
     return folder
 
@@ -99,7 +99,7 @@ _HUGE = "9" * 32
 #: Options that take a whole number from 1, by command; the rest of a line that works.
 _SIZED = {
     "train DIR/good.npy": "--updates --latent-dim --tau --batch-size --sequence-length --lags --gated=-1",
-    "geometry DIR/run DIR/good.npy --draws 0": "--particles --paths --steps --tau --states-per-path",
+    "geometry DIR/run DIR/good.npy --draws 0": "--particles --paths --steps --tau",
     "filter DIR/run DIR/good.npy": "--particles --start=-1 --seed=-1",
     "tune DIR/run DIR/good.npy": "--length --windows --particles --paths --threads --seed=-1",
     "evaluate DIR/run --reference DIR/good.npy": "--pairs --steps --exponents --seed=-1",

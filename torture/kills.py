@@ -40,7 +40,7 @@ evaluate_steps = 400
 evaluate_discard = 50
 """
 _TUNING = """
-[saem]
+[tuning.saem]
 length = 8
 iterations = 8
 windows = 8
@@ -52,7 +52,7 @@ rollout_discard = 20
 evaluate_every = 1
 """
 _REPORT = """
-[judge]
+[invariants]
 steps = 300
 discard = 50
 pairs = 2
@@ -66,7 +66,7 @@ steps = 40
 particles = 16
 paths = 8
 states_per_path = 4
-[tune]
+[tuning.task.saem]
 length = 8
 iterations = 2
 windows = 4

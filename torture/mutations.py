@@ -234,11 +234,9 @@ def _checkpoint(file: Path) -> Any:
 
 
 def _settings(file: Path) -> Any:
-    from palrnn.cli.train_run import RunSettings
-    from palrnn.facade import ReportSettings
+    from palrnn.runs import ReportSettings, RunRecord
 
-    which = RunSettings if b"series" in file.read_bytes() else ReportSettings
-    return which.from_toml(file)
+    return RunRecord.read(file) if b"series" in file.read_bytes() else ReportSettings.from_toml(file)
 
 
 def _holds_nan(result: Any) -> bool:
@@ -287,8 +285,8 @@ def _tomls() -> list[bytes]:
         'tau = 4\nlearning_rate = 1e-3\nkeep = "last"\n'
     )
     report = (
-        '[judge]\nsteps = 200\npairs = 2\n\n[filter]\nparticles = 16\ntarget = "exact"\n'
-        '[tune]\nconfigurations = ["calib"]\n'
+        '[invariants]\nsteps = 200\npairs = 2\n\n[filter]\nparticles = 16\ntarget = "exact"\n'
+        '[tuning]\nconfigurations = ["calib"]\n'
     )
     return [run.encode(), report.encode()]
 

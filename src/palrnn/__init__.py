@@ -77,6 +77,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "inference": (
         "Evidence",
+        "FewPathsWarning",
         "FilterConfig",
         "FilterDiedError",
         "Filtered",
@@ -129,7 +130,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "load_from_zoo",
         "zoo_models",
     ),
-    "facade": (
+    "runs": (
         "Reconstruction",
         "ReportSettings",
         "reconstruct",
@@ -152,11 +153,11 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from palrnn.data import *  # noqa: F403
-    from palrnn.facade import Reconstruction, ReportSettings, reconstruct  # noqa: F401
     from palrnn.forcing import *  # noqa: F403
     from palrnn.geometry import *  # noqa: F403
     from palrnn.inference import *  # noqa: F403
     from palrnn.invariants import *  # noqa: F403
     from palrnn.model import *  # noqa: F403
     from palrnn.paper import *  # noqa: F403
+    from palrnn.runs import *  # noqa: F403
     from palrnn.tuning import *  # noqa: F403

@@ -8,6 +8,12 @@ import pytest
 from command_line import run
 from tiny_reconstruction import TINY
 
+from palrnn.engine.progress import quiet
+from palrnn.runs import Reconstruction
+
+# the demo's own, so that what it computed is found
+_SMALL = {"iterations": 6, "windows": 32, "particles": 128, "heldout_windows": 40}
+
 
 def test_a_small_demo_writes_a_run_and_a_report(tmp_path, capsys):
     TINY.to_toml(tmp_path / "tiny.toml")
@@ -26,8 +32,11 @@ def test_a_small_demo_writes_a_run_and_a_report(tmp_path, capsys):
     }
     assert held <= {file.name for file in (tmp_path / "demo").iterdir()}
     # the same command again finds everything there: what takes time to compute is not written again
-    computed = [tmp_path / "demo" / "checkpoint.safetensors", *(tmp_path / "demo" / "findings").iterdir()]
-    assert {file.stem for file in computed} == {"checkpoint", "invariants", "filter", "geometry", "tuning"}
+    findings = tmp_path / "demo" / "findings"
+    names = {file.stem.partition("-")[0] for file in findings.iterdir()}
+    assert names == {"invariants", "diagnostics", "geometry", "tuning"}
+    computed = [tmp_path / "demo" / "checkpoint.safetensors", *findings.rglob("*.safetensors")]
+    computed += [findings / "diagnostics.json", findings / "geometry.json"]
     written = [file.stat().st_mtime_ns for file in computed]
     assert run(*words, "--json") == 0
     assert [file.stat().st_mtime_ns for file in computed] == written
@@ -41,11 +50,13 @@ def test_the_demo_tells_the_story_of_the_paper(tmp_path, capsys):
     result = json.loads(capsys.readouterr().out)
     assert len(result["headlines"]) == 5
     found = json.loads((tmp_path / "demo" / "findings" / "invariants.json").read_text())["found"]
-    tuning = json.loads((tmp_path / "demo" / "findings" / "tuning.json").read_text())["found"]["stages"]
+    tuning = Reconstruction.load(tmp_path / "demo").tuning(progress=quiet, **_SMALL)
+    stages = [tuning.row(name) for name in ("baseline", "calib", "full")]
     # a good model: no further from the data than stretches of the data from each other, and chaotic
-    assert found["dstsp"] < found["dstsp_floor"]["high"]
-    assert found["exponents"][0] > 0.5
+    assert found["hard"]["dstsp"] < found["dstsp_floor"]["high"]
+    assert found["hard"]["exponents"][0] > 0.5
     # tuning the drift raises the evidence and loses the chaos
-    assert tuning[2]["evidence"] > tuning[1]["evidence"] > tuning[0]["evidence"]
-    assert tuning[2]["lyapunov"] < tuning[0]["lyapunov"] - 0.3
+    evidence = [stage["heldout_evidence"] for stage in stages]
+    assert evidence[2] > evidence[1] > evidence[0]
+    assert stages[2]["lyapunov"] < stages[0]["lyapunov"] - 0.3
     assert (tmp_path / "demo" / "report.html").stat().st_size < 8e6

@@ -166,6 +166,36 @@ def test_a_real_process_fails_with_one_line_and_its_exit_code(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+def test_an_ascii_stream_does_not_lose_the_result(tmp_path):
+    model = palrnn.ALRNN([1.7], [[-3.4]], [1.0], [[1.0]], 1)
+    palrnn.save_checkpoint(tmp_path / "tent.safetensors", model, dt=1.0)
+    np.save(tmp_path / "truth.npy", model.rollout([0.2], 600).states)
+    words = ("evaluate", "tent.safetensors", "--reference", "truth.npy", "--steps", "200", "--pairs", "1")
+    done = _started(*words, cwd=tmp_path, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert "Lyapunov exponent lambda1" in done.stdout
+    assert " +- " in done.stdout
+
+
+def test_names_reach_the_terminal_without_their_escape_sequences(tmp_path):
+    done = _started("evaluate", "\x1b]0;owned\x07.safetensors", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "\x1b" not in done.stderr
+    assert "\\x1b]0;owned" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes a stream in the shell")
+def test_a_command_without_standard_error_still_gives_its_result(tmp_path):
+    model = palrnn.ALRNN([0.5], [[0.0]], [0.1], [[1.0]], 0)
+    palrnn.save_checkpoint(tmp_path / "model.safetensors", model)
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((60, 1)))
+    line = f"{sys.executable} -m palrnn.cli.main filter model.safetensors x.npy --particles 4 -o out 2>&-"
+    done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Log evidence" in done.stdout
+
+
 def test_tab_completion_knows_the_commands():
     # what the shell asks, in the words of Typer
     asked = {"_PALRNN_COMPLETE": "complete_bash", "COMP_WORDS": "palrnn import", "COMP_CWORD": "1"}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
 from command_line import run
 from tiny_reconstruction import TINY, tiny_reconstruction
 
-from palrnn.facade import inferring
+from palrnn.runs import reconstruction
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def test_a_run_becomes_a_page_and_its_settings_give_the_same_bytes(folder, tmp_p
         "facts",
         "headlines",
         "invariants",
-        "filtering",
+        "diagnostics",
         "geometry",
         "tuning",
     }
@@ -58,15 +59,16 @@ def test_several_runs_stand_side_by_side(folder, tmp_path, capsys):
     assert '<section id="evidence"' not in text
 
 
-def test_a_second_report_computes_nothing(folder, tmp_path, monkeypatch):
+def test_a_second_report_computes_nothing_that_takes_long(folder, tmp_path, monkeypatch):
     words = ("report", folder / "one", "--config", folder / "tiny.toml", "-o", tmp_path / "x.html", "-q")
     assert run(*words) == 0
 
     def refused(*_, **__):
         raise AssertionError("computed again")
 
-    for name in ("saem", "compare_geometries", "observed_information", "rbpf"):
-        monkeypatch.setattr(inferring, name, refused)
+    for name in ("compare_geometries", "rbpf"):
+        monkeypatch.setattr(reconstruction, name, refused)
+    monkeypatch.setattr(sys.modules["palrnn.tuning.saem"], "_iterate", refused)
     assert run(*words) == 0
 
 
@@ -85,7 +87,7 @@ def test_a_reference_can_be_given(folder, tmp_path):
 def test_noise_can_be_given(folder, tmp_path, capsys):
     words = ("report", folder / "one", "--no-tune", "--config", folder / "tiny.toml", "--json")
     assert run(*words, "-o", tmp_path / "x.html", "--observation-std", 0.3, "--gate-std", 0.2) == 0
-    found = json.loads(capsys.readouterr().out)["runs"][0]["filtering"]
+    found = json.loads(capsys.readouterr().out)["runs"][0]["diagnostics"]
     assert (found["process_std"], found["observation_std"], found["gate_std"]) == (0.1, 0.3, 0.2)
 
 

@@ -25,8 +25,8 @@ def files(tmp_path):
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        ("filter", ("--length", 40, "--particles", 16, "--gate-std", 0.3, "--seed", 5)),
-        ("geometry", ("--steps", 40, "--particles", 16, "--states-per-path", 4, "--draws", 0, "--seed", 5)),
+        ("filter", ("--steps", 40, "--particles", 16, "--gate-std", 0.3, "--seed", 5)),
+        ("geometry", ("--steps", 40, "--particles", 16, "--paths", 4, "--draws", 0, "--seed", 5)),
     ],
 )
 def test_running_from_the_written_settings_gives_the_same_bytes(files, capsys, command, options):
@@ -45,7 +45,7 @@ def test_running_from_the_written_settings_gives_the_same_bytes(files, capsys, c
 
 def test_the_command_line_wins_over_the_file(files, capsys):
     model, series, folder = files
-    (folder / "settings.toml").write_text("particles = 16\nlength = 30\n")
+    (folder / "settings.toml").write_text("particles = 16\nsteps = 30\n")
     words = ("filter", model, series, "--config", folder / "settings.toml", "-o", folder / "out", "--json")
     code, out, err = call(capsys, *words, "--particles", 8)
     assert code == 0, err

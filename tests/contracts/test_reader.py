@@ -83,7 +83,7 @@ def test_a_column_of_trials_and_one_that_counts_are_no_observations(tmp_path, su
     found = read_table(path, Wanted())
     assert found.names == ("spots",)
     assert found.left_out == {"YEAR": "only counts up: a time or an index", "trial": "tells the trial"}
-    assert (found.clock, found.dt) == ("YEAR", 1.0)
+    assert found.time_step() == (1.0, "column YEAR")
     assert load_trials(path, columns=["YEAR", "spots"])[0].shape == (20, 2)
 
 

@@ -246,9 +246,9 @@ def test_a_dataset_tells_what_it_is():
         (pd.date_range("2020-01-01", periods=600, freq="h", tz="Europe/Berlin"), 3600.0, "the index"),
         (pd.timedelta_range("0s", periods=600, freq="20ms"), 0.02, "the index"),
         (pd.period_range("2000-01-01", periods=600, freq="D"), 86400.0, "the index"),
-        (pd.date_range("1970-01", periods=600, freq="MS"), None, ""),  # months differ in length
+        (pd.date_range("1970-01", periods=600, freq="MS"), None, "the index is uneven"),  # as months are
         (pd.Index([f"row {i}" for i in range(600)]), None, ""),
-        (pd.Index(np.random.default_rng(0).uniform(size=600)), None, ""),
+        (pd.Index(np.random.default_rng(0).uniform(size=600)), None, "the index is uneven"),
     ],
 )
 def test_an_even_index_of_a_data_frame_gives_the_time_step(index, dt, told):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from palrnn.data import Dataset, column_names, load_series, load_trials
+from palrnn.data import Dataset, SeriesError, column_names, load_series, load_trials
 from palrnn.data.readers import read_table
 from palrnn.data.table import Wanted, even_step
 
@@ -88,6 +88,12 @@ def test_a_time_column_may_stand_anywhere_if_it_is_named(tmp_path):
         assert data.columns == ("a", "b")
         assert data.left_out == {"moment": "tells the time"}
         assert data.dt is None
+        assert "not known, rates are per step (column moment is uneven)" in repr(data)
+    # a name that says so and values that only rise are enough, even uneven ones
+    for source in _sources(tmp_path, {"a": X[:, 0], "time": times, "b": X[:, 1]}):
+        assert Dataset.prepare(source).left_out == {"time": COUNTING}
+    for source in _sources(tmp_path, {"a": X[:, 0], "time": X[:, 1]}):
+        assert Dataset.prepare(source).left_out == {}
 
 
 def test_statsmodels_sunspots_are_one_column():
@@ -135,10 +141,12 @@ def test_dates_in_a_csv_are_seconds(tmp_path, first):
     moments = pd.to_datetime(first.replace(",", ".")) + pd.to_timedelta(np.arange(30) * 20, unit="us")
     rows = "".join(f"{moment.isoformat()},{x}\n" for moment, x in zip(moments, X[:, 0], strict=False))
     (tmp_path / "a.csv").write_text("date,x\n" + rows)
-    assert read_table(tmp_path / "a.csv", Wanted()).dt == 2e-5
+    assert read_table(tmp_path / "a.csv", Wanted()).time_step() == (2e-5, "column date")
 
 
 def test_times_that_are_not_all_times_tell_no_step(tmp_path):
     (tmp_path / "a.csv").write_text("time,x\nnoon,1\n2,5\n3,2\n")
     table = read_table(tmp_path / "a.csv", Wanted())
-    assert (table.clock, table.times, table.dt) == (None, None, None)
+    assert (table.clock, table.times, table.time_step()) == (None, None, (None, ""))
+    with pytest.raises(SeriesError, match=r"a.csv: column time does not tell times"):
+        Dataset.prepare(tmp_path / "a.csv", time="time")

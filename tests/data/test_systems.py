@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 
 import numpy as np
@@ -10,8 +11,22 @@ from oracles.flows import lorenz63_field, lorenz96_field, rk4, rossler_field
 from scipy.integrate import solve_ivp
 from scipy.stats import kurtosis
 
-from palrnn.data import add_observation_noise, kernels, lorenz63, lorenz96, rossler
-from palrnn.data.systems import lorenz63_system, lorenz96_system, rossler_system
+from palrnn.data import (
+    Dataset,
+    System,
+    add_observation_noise,
+    field_jacobian,
+    kernels,
+    known_systems,
+    lorenz63,
+    lorenz96,
+    make_system,
+    rossler,
+    system,
+    vector_field,
+)
+from palrnn.data.systems import base, lorenz63_system, lorenz96_system, rossler_system
+from palrnn.invariants import lyapunov_spectrum
 
 SYSTEMS = {
     "lorenz63": (lorenz63, lorenz63_system(), lorenz63_field, 0.01),
@@ -45,7 +60,7 @@ def test_the_integrator_is_of_fourth_order(simulate, system, field, dt):
     for steps in (32, 64, 128):
         states = np.empty((steps, len(start)))
         kernels.simulate(
-            system.number,
+            system.field,
             start,
             np.array(system.parameters),
             span / steps,
@@ -63,7 +78,7 @@ def test_the_integrator_is_of_fourth_order(simulate, system, field, dt):
 def test_the_kernel_field_is_the_textbook_field(simulate, system, field, dt):
     for z in simulate(20, seed=5):
         out = np.empty_like(z)
-        kernels.field(system.number, z, np.array(system.parameters), out)
+        system.field(z, np.array(system.parameters), out)
         np.testing.assert_allclose(out, field(z), rtol=1e-12, atol=1e-11)
 
 
@@ -72,7 +87,7 @@ def test_the_jacobian_of_the_field_equals_finite_differences(simulate, system, f
     step = 0.5
     for z in simulate(5, discard=3000, seed=2):
         jacobian = np.full((len(z), len(z)), np.nan)
-        kernels.field_jacobian(system.number, z, np.array(system.parameters), jacobian)
+        system.jacobian(z, np.array(system.parameters), jacobian)
         nudges = step * np.eye(len(z))
         # the fields are quadratic, so central differences have no error but rounding, at any step
         differences = ((field(z + nudges) - field(z - nudges)) / (2 * step)).T
@@ -82,7 +97,7 @@ def test_the_jacobian_of_the_field_equals_finite_differences(simulate, system, f
 def test_the_smallest_ring_of_lorenz96_has_the_right_jacobian():
     system = lorenz96_system(4)
     z, out = np.array([1.0, 2.0, 3.0, 5.0]), np.empty((4, 4))
-    kernels.field_jacobian(system.number, z, np.array(system.parameters), out)
+    system.jacobian(z, np.array(system.parameters), out)
     differences = ((lorenz96_field(z + np.eye(4)) - lorenz96_field(z - np.eye(4))) / 2).T
     np.testing.assert_allclose(out, differences, atol=1e-12)
 
@@ -207,3 +222,76 @@ def test_bad_arguments_are_named(call, message):
 
 def test_the_dimension_of_lorenz96_is_a_parameter():
     assert lorenz96(10, dim=7).shape == (10, 7)
+
+
+@vector_field
+def _swirl(z, p, out):
+    """The Stuart-Landau oscillator: a limit cycle of radius one."""
+    inside = 1.0 - z[0] * z[0] - z[1] * z[1]
+    out[0] = z[0] * inside - p[0] * z[1]
+    out[1] = z[1] * inside + p[0] * z[0]
+
+
+@field_jacobian
+def _swirl_jacobian(z, p, out):
+    out[0, 0] = 1.0 - 3.0 * z[0] * z[0] - z[1] * z[1]
+    out[0, 1] = -2.0 * z[0] * z[1] - p[0]
+    out[1, 0] = -2.0 * z[0] * z[1] + p[0]
+    out[1, 1] = 1.0 - z[0] * z[0] - 3.0 * z[1] * z[1]
+
+
+@pytest.fixture
+def swirl():
+    @system("swirl", dt=0.02, lyapunov=0.0)
+    def swirl_system(omega: float = 2.0) -> System:
+        return System(_swirl, _swirl_jacobian, (omega,), (1.0, 0.0))
+
+    yield swirl_system
+    base._KNOWN.pop("swirl")
+
+
+def test_a_system_is_added_by_one_file(swirl):
+    assert "swirl" in known_systems()
+    data = Dataset.prepare("swirl", steps=2000, parameters={"omega": 3.0})
+    # on the cycle, with omega / 2 pi turns per unit of time; the error of RK4 at this step is 1e-8
+    np.testing.assert_allclose(np.linalg.norm(data.trials[0], axis=1), 1.0, atol=1e-6)
+    turned = np.unwrap(np.arctan2(*data.trials[0].T[::-1]))
+    np.testing.assert_allclose(np.diff(turned) / 0.02, 3.0, rtol=1e-5)
+    exponents = lyapunov_spectrum(data.true_system, steps=5000, dt=0.02).exponents
+    # along the cycle 0, towards it -2
+    np.testing.assert_allclose(exponents, [0.0, -2.0], atol=0.01)
+    assert (make_system("swirl").lyapunov, data.lyapunov) == (0.0, None)
+
+
+def test_a_name_is_given_once(swirl):
+    with pytest.raises(ValueError, match="system 'swirl' is registered already, by test_systems"):
+        system("swirl", dt=1.0)(lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"name": "pendulum"}, "system must be one of lorenz63, lorenz96, rossler, got 'pendulum'"),
+        ({"name": "rossler", "rho": 3.0}, "rossler has no parameter rho, there are a, b, c"),
+        ({"name": "rossler", "dim": 4}, "system = 'rossler' has 3 coordinates, got 4 columns"),
+        ({"name": "lorenz96", "dim": 3}, "dim must be >= 4, got 3"),
+    ],
+)
+def test_a_system_that_is_not_known_is_refused(how, message):
+    with pytest.raises(ValueError, match=message):
+        make_system(how.pop("name"), **how)
+
+
+@each_system
+def test_a_system_is_found_by_name_and_survives_pickling(simulate, system, field, dt):
+    assert make_system(system.name) == system
+    assert system.customary_dt == dt
+    assert pickle.loads(pickle.dumps(system)) == system
+
+
+def test_the_exponents_of_the_literature_are_those_of_the_systems():
+    for name, steps in (("lorenz63", 200_000), ("rossler", 200_000)):
+        found = make_system(name)
+        result = lyapunov_spectrum(found, steps=steps, dt=found.customary_dt)
+        assert abs(result.largest - found.lyapunov) < 4 * result.stderr[0]
+        assert result.stderr[0] < 0.05 * found.lyapunov

@@ -8,19 +8,19 @@ import pytest
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import (
     REGISTER_BYTES,
-    at_least,
-    everywhere,
+    add,
+    broadcast,
+    div,
+    flush_small,
     fma,
     lane_count,
-    over,
-    plus,
-    put,
-    repeated,
-    root,
-    take,
-    times,
-    where_above,
-    without_tiny,
+    load,
+    load_broadcast,
+    maximum,
+    mul,
+    sqrt,
+    store,
+    where_greater,
 )
 
 
@@ -33,23 +33,23 @@ def count(a):
 def each(a, b, c, sums, products, rectified, chosen, cleaned, copies):
     lanes = lane_count(a)
     for k in range(0, a.shape[0], lanes):
-        x, y, z = take(a, k), take(b, k), take(c, k)
-        put(sums, k, plus(x, y))
-        put(products, k, fma(x, y, z))
-        put(rectified, k, at_least(x, y))
-        put(chosen, k, where_above(x, y, z))
-        put(cleaned, k, without_tiny(x, y))
-        put(copies, k, repeated(a, k + 1))
+        x, y, z = load(a, k), load(b, k), load(c, k)
+        store(sums, k, add(x, y))
+        store(products, k, fma(x, y, z))
+        store(rectified, k, maximum(x, y))
+        store(chosen, k, where_greater(x, y, z))
+        store(cleaned, k, flush_small(x, y))
+        store(copies, k, load_broadcast(a, k + 1))
 
 
 @kernel
 def quotients_and_roots(a, b, number, quotients, roots, squares, numbers):
     for k in range(0, a.shape[0], lane_count(a)):
-        x = take(a, k)
-        put(quotients, k, over(x, take(b, k)))
-        put(roots, k, root(x))
-        put(squares, k, times(x, x))
-        put(numbers, k, everywhere(number))
+        x = load(a, k)
+        store(quotients, k, div(x, load(b, k)))
+        store(roots, k, sqrt(x))
+        store(squares, k, mul(x, x))
+        store(numbers, k, broadcast(number))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

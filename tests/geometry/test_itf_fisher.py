@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from oracles.forced_jacobian import gauss_newton
+from oracles.forced_jacobian import _jacobian, gauss_newton
 
 from palrnn.geometry import ITFOperator, itf_fisher, itf_trace
 from palrnn.model import ALRNN, PALRNN, Forcing
@@ -134,3 +134,14 @@ def test_products_want_vectors_of_the_right_length():
     model, x, tau, _ = random_case(4, 2, 2, 3, 12, 1.0)
     with pytest.raises(ValueError, match="v must be"):
         ITFOperator(model, x, tau, 0.1) @ np.ones(3)
+
+
+def test_correlated_observation_noise_weights_the_rows_by_its_inverse():
+    model, x, tau, _ = random_case(4, 2, 2, 3, 12, 1.0)
+    R = np.array([[0.04, 0.03], [0.03, 0.09]])
+    rows = np.asarray(_jacobian(model.theta, model.E, model.gated, x, Forcing.identity(tau).strengths(11)))
+    expected = np.einsum("tnp,nm,tmq->pq", rows, np.linalg.inv(R), rows) / 11
+    operator, allowed = ITFOperator(model, x, tau, R), 1e-9 * np.abs(expected).max()
+    np.testing.assert_allclose(operator.dense(), expected, rtol=0, atol=allowed)
+    np.testing.assert_allclose(operator @ np.eye(24), expected, rtol=0, atol=allowed)
+    assert operator.trace() == pytest.approx(np.trace(expected), rel=1e-9)

@@ -7,8 +7,8 @@ from oracles.small_models import drawn_series, gated_model
 from scipy import stats
 
 from palrnn import ALRNN, PALRNN, path_posterior, rbpf, smooth
-from palrnn.inference.bundles import bundle_system, initial_bundles, room_for
 from palrnn.inference.fast_filter import TARGETS
+from palrnn.inference.filter_arrays import filter_arrays, initial_bundles, workspace
 from palrnn.inference.kernels import filter_loop
 from palrnn.inference.kernels import noise as counted
 from palrnn.inference.record import Record
@@ -48,7 +48,7 @@ def test_covariances_stay_sound_in_a_poor_basis_of_hidden_units(target, noise):
     W[:3, hidden] = W[hidden, :3] = 0.0
     drift = ALRNN(np.zeros(30), W, model.drift.h, model.drift.E, 10)
     model = PALRNN(drift, *noise)
-    system = bundle_system(model)
+    system = filter_arrays(model)
     assert system.reach > 0
     assert np.linalg.cond(system.basis) > 200
     assert_sound_beliefs(model, np.random.default_rng(1).standard_normal((1_001, 3)), target)
@@ -66,7 +66,7 @@ def test_covariances_stay_sound_over_100_000_steps(target):
 def assert_sound_beliefs(model, x, target, particles=2):
     """Filter ``x`` in 20 pieces and look at the covariances after each."""
     drift, steps = model.drift, len(x) - 1
-    system, room = bundle_system(model), room_for(model)
+    system, room = filter_arrays(model), workspace(model)
     mean, cov = initial_bundles(system, model, x[0], particles)
     record = Record.empty(steps, particles, drift.latent_dim, drift.gated)
     plan = np.full(steps, -1, dtype=np.int8)
@@ -142,7 +142,7 @@ def test_more_than_64_gates_are_packed_and_found_again():
     x = drawn_series(model, 6)
     for target in ("paper", "exact"):
         filtered = rbpf(model, x, particles=32, target=target)
-        drawn = smooth(filtered, paths=400, seed=2)
+        drawn = smooth(filtered, paths=400, seed=2, method="ancestors")
         weights = np.exp(filtered.log_weights)
         # the last step's gates come straight from the weighted particles: 400 draws, 4.5 standard errors
         np.testing.assert_allclose(drawn.codes[:, -1].mean(axis=0), filtered.gate_probability[-1], atol=0.113)

@@ -17,6 +17,7 @@ from palrnn import (
     smooth,
     windowed_evidence,
 )
+from palrnn.inference.smoothing import drawn_paths
 
 TARGETS = ("paper", "exact")
 # gated, observed, latent
@@ -73,12 +74,17 @@ def test_the_fast_filter_is_the_plain_one_draw_by_draw(size, gate_std, target):
 def test_the_fast_smoother_draws_the_states_of_the_plain_one(size, gate_std, target):
     fast, plain = twins(*size, gate_std)
     x = with_gaps(drawn_series(fast, 30))
-    one, other = (
-        smooth(rbpf(m, x, particles=20, target=target), paths=5, states_per_path=3) for m in (fast, plain)
-    )
-    np.testing.assert_array_equal(one.lineages, other.lineages)
-    np.testing.assert_array_equal(one.codes, other.codes)
-    np.testing.assert_allclose(one.states, other.states, atol=1e-10)
+    for method in ("ancestors", None):
+        one, other = (
+            drawn_paths(
+                rbpf(m, x, particles=20, target=target), paths=5, states_per_path=3, seed=0, method=method
+            )
+            for m in (fast, plain)
+        )
+        np.testing.assert_array_equal(one.lineages, other.lineages)
+        np.testing.assert_array_equal(one.codes, other.codes)
+        np.testing.assert_allclose(one.inputs, other.inputs, atol=1e-10)
+        np.testing.assert_allclose(one.states, other.states, atol=1e-10)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -156,10 +162,23 @@ def test_the_evidence_of_another_family_is_unbiased(shallow):
 def test_gates_and_smoothed_gates_of_another_family_equal_enumeration(shallow):
     model, x, target, paths = shallow
     filtered = rbpf(model, x, particles=20_000, target=target, resampling="systematic")
-    drawn = smooth(filtered, paths=10_000, seed=1)
+    drawn = smooth(filtered, paths=10_000, seed=1, method="ancestors")
     # at most 0.5 / sqrt(10,000) and 0.5 / sqrt(effective 10,000): four of both together
     np.testing.assert_allclose(filtered.gate_probability[-1], paths.gate_marginals[-1], atol=0.028)
     np.testing.assert_allclose(drawn.codes.mean(axis=0), paths.gate_marginals, atol=0.028)
+
+
+@pytest.mark.parametrize("gate_std", [0.5, 0.0])
+def test_particle_gibbs_of_another_family_equals_enumeration(gate_std):
+    model = shallow_model(gate_std=gate_std, seed=1)
+    x = drawn_series(model, 4)
+    x[2] = np.nan
+    exact = enumerated(model, x, "exact").gate_marginals
+    found = smooth(rbpf(model, x, particles=100, target="exact"), paths=1200, sweeps=1)
+    # 60 stretches of 20 paths, over which the chain forgets, count as independent; few numbers, 4 errors
+    means = found.codes.reshape(60, 20, *exact.shape).mean(axis=1)
+    error = means.std(axis=0, ddof=1) / np.sqrt(len(means))
+    np.testing.assert_allclose((means.mean(axis=0) - exact) / np.maximum(error, 1e-3), 0.0, atol=4.0)
 
 
 def test_smoothed_states_of_another_family_are_the_mixture_over_its_paths():

@@ -73,7 +73,7 @@ def test_the_tangent_map_of_rk4_equals_finite_differences():
 
     def flow(z):
         out = np.empty((steps, 3))
-        kernels.simulate(system.number, z, np.array(system.parameters), dt, np.empty((0, 3)), steps, out)
+        kernels.simulate(system.field, z, np.array(system.parameters), dt, np.empty((0, 3)), steps, out)
         return out[-1]
 
     J = np.column_stack([(flow(start + eps * e) - flow(start - eps * e)) / (2 * eps) for e in np.eye(3)])

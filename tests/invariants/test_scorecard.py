@@ -58,9 +58,9 @@ def test_against_a_system_the_reference_exponents_are_computed():
 def test_it_survives_json_with_infinities_and_divergence():
     flat = ALRNN(np.zeros(2), np.zeros((2, 2)), np.zeros(2), [[1.0], [0.0]], 1)
     series = np.sin(0.1 * np.arange(400.0))
-    found = json.loads(json.dumps(scorecard(flat, series, pairs=1, discard=5).as_dict(), allow_nan=False))
+    found = json.loads(json.dumps(scorecard(flat, series, pairs=1, discard=5).to_dict(), allow_nan=False))
     assert found["hard"]["exponents"] == [None, None]
-    wild = scorecard(ALRNN([2.0], [[0.0]], [0.0], [[1.0]], 0), series + 2, pairs=1).as_dict()
+    wild = scorecard(ALRNN([2.0], [[0.0]], [0.0], [[1.0]], 0), series + 2, pairs=1).to_dict()
     json.dumps(wild, allow_nan=False)
     assert wild["hard"]["diverged_at"] > 0
     assert wild["hard"]["dstsp"] is None
@@ -72,7 +72,7 @@ def test_a_palrnn_is_scored_twice():
     model = PALRNN(_tent(), 0.01, 0.1, 0.02)
     card = scorecard(model, np.asarray(model.drift.rollout([0.2], 1000).states), dt=1.0, discard=10, pairs=1)
     assert card.sampled.dstsp.value != card.hard.dstsp.value
-    assert card.as_dict()["sampled"]["exponents"] is not None
+    assert card.to_dict()["sampled"]["exponents"] is not None
 
 
 def test_a_system_of_another_dimension_is_refused():

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from palrnn.engine.vector_code import LANES
 from palrnn.inference.kernels.beliefs import place
-from palrnn.inference.kernels.tiles import LANES
 
 
 def lanes_at(covs, i, j):

@@ -75,11 +75,11 @@ def _orthant_path(model, x, path) -> float:
         cov[np.ix_(gated, gated)] - gain @ cov[np.ix_(seen, gated)] + model.gate_std**2 * np.eye(len(gated))
     )
     sign = 2.0 * path.ravel() - 1.0
-    orthant = multivariate_normal(
-        cov=sign[:, None] * u_cov * sign, allow_singular=True, abseps=1e-6, releps=1e-4
-    )
     # P(sign * u > 0) = P(-sign * (u - mean) < sign * mean)
-    return float(np.exp(log_normal(x[1:].ravel(), mean[seen], S)) * orthant.cdf(sign * u_mean))
+    orthant = multivariate_normal.cdf(
+        sign * u_mean, cov=sign[:, None] * u_cov * sign, allow_singular=True, abseps=1e-6, releps=1e-4
+    )
+    return float(np.exp(log_normal(x[1:].ravel(), mean[seen], S)) * orthant)
 
 
 def probit_smoothed_means(model, x) -> np.ndarray:

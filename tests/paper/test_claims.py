@@ -8,15 +8,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from palrnn.paper.studies.attractor import attractor_claims
-from palrnn.paper.studies.diagnostics import diagnostics_claims
+from palrnn.paper.claim import Claim
+from palrnn.paper.presets import load_preset
+from palrnn.paper.studies.attractor import AttractorStudy
+from palrnn.paper.studies.diagnostics import DiagnosticsStudy
 from palrnn.paper.studies.evidence.claims import evidence_claims
 from palrnn.paper.studies.floor import floor_finding
 from palrnn.paper.studies.gap.claims import PAPER_FIXED_Q, fixed_q_rows, gap_claims
 from palrnn.paper.studies.gap.findings import gap_findings
-from palrnn.paper.studies.toy import toy_claims
+from palrnn.paper.studies.toy import ToyStudy
 
-RESAMPLES = 100
+SMOKE = load_preset("smoke")
+RESAMPLES = SMOKE.resamples
+
+
+def claims_of(study, table: pd.DataFrame) -> list[Claim]:
+    return study(SMOKE).claims({study.name: table})
 
 
 def verdicts(claims) -> dict[str, str]:
@@ -197,9 +204,9 @@ def test_the_toy_is_judged_by_the_sign_of_its_correlations() -> None:
     table = pd.DataFrame({"sigma_g": gates.ravel(), "seed": seeds.ravel()})
     table["entropy_bits"] = table["sigma_g"] + 0.01 * table["seed"]
     table["mir"], table["log10_trace"] = table["entropy_bits"], -table["entropy_bits"]
-    assert set(verdicts(toy_claims(table, RESAMPLES)).values()) == {"agrees"}
+    assert set(verdicts(claims_of(ToyStudy, table)).values()) == {"agrees"}
     table["log10_trace"] *= -1
-    assert verdicts(toy_claims(table, RESAMPLES))["more entropy means less observed curvature"] == "differs"
+    assert verdicts(claims_of(ToyStudy, table))["more entropy means less observed curvature"] == "differs"
 
 
 def test_collapse_is_judged_by_spread_and_degeneracy_by_ess() -> None:
@@ -212,12 +219,15 @@ def test_collapse_is_judged_by_spread_and_degeneracy_by_ess() -> None:
             0.98 * wave,
             0.1 * wave,
         )
-    assert set(verdicts(attractor_claims(table)).values()) == {"agrees"}
+    assert set(verdicts(claims_of(AttractorStudy, table)).values()) == {"agrees"}
     table[["baseline_x", "baseline_y", "baseline_z"]] *= 0.5
-    assert list(verdicts(attractor_claims(table)).values()) == ["differs", "agrees"]
+    assert list(verdicts(claims_of(AttractorStudy, table)).values()) == [
+        "differs",
+        "agrees",
+    ]
     traces = pd.DataFrame({"particles": 64, "ess": np.full(30, 0.6), "resampled": False})
-    assert diagnostics_claims(traces)[0].verdict == "agrees"
-    assert diagnostics_claims(traces.assign(ess=0.01))[0].verdict == "differs"
+    assert claims_of(DiagnosticsStudy, traces)[0].verdict == "agrees"
+    assert claims_of(DiagnosticsStudy, traces.assign(ess=0.01))[0].verdict == "differs"
 
 
 def test_findings_read_the_other_variants() -> None:

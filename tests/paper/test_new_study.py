@@ -137,6 +137,9 @@ def test_without_the_file_its_section_is_unknown(preset: Path) -> None:
 
 
 @pytest.mark.usefixtures("coins")
-def test_a_name_is_given_once() -> None:
+def test_a_name_is_a_word_of_its_own() -> None:
     with pytest.raises(ValueError, match=r"palrnn\.paper\.studies\.toy has a study 'toy'"):
         study("toy")(Coins)
+    for name in ("all", "report", "data", "my coins", ""):
+        with pytest.raises(ValueError, match="name must be a word"):
+            study(name)(Coins)

@@ -9,8 +9,8 @@ import pytest
 
 from palrnn.paper.presets import SCALES, keep_preset, load_preset, plain_settings, preset_file, preset_in
 from palrnn.paper.studies.checkpoints import all_regimes
-from palrnn.paper.studies.evidence import Evidence
-from palrnn.paper.studies.gap import Gap
+from palrnn.paper.studies.evidence import EvidenceStudy
+from palrnn.paper.studies.gap import GapStudy
 
 # Tables rbpf_hparams and saem_hparams, "Toy model settings" and "Dynamical QoI metrics", typed from the paper
 PAPER = {
@@ -83,7 +83,7 @@ def test_the_paper_preset_says_what_the_paper_says(name: str) -> None:
 
 def test_the_paper_scale_has_183_models_of_which_9_are_shared() -> None:
     preset = load_preset("paper")
-    gap, evidence = set(Gap.of(preset).regimes()), set(Evidence.of(preset).regimes())
+    gap, evidence = set(GapStudy.of(preset).regimes()), set(EvidenceStudy.of(preset).regimes())
     assert (len(gap), len(evidence), len(gap & evidence)) == (180, 12, 9)
     ordered = all_regimes(preset)
     assert len(ordered) == len(set(ordered)) == 183

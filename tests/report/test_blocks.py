@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from palrnn.report.blocks import csv_download, json_download, number, packed
+from palrnn.report.blocks import csv_download, json_download, number, typed_array
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,9 @@ def test_numbers_are_shown_as_people_read_them(value: float | None, shown: str) 
     assert number(value) == shown
 
 
-def test_packed_arrays_are_what_plotly_decodes() -> None:
+def test_typed_arrays_are_what_plotly_decodes() -> None:
     values = np.array([1.5, np.nan, -3.25])
-    spec = packed(values)
+    spec = typed_array(values)
     assert spec["dtype"] == "f4"
     decoded = np.frombuffer(base64.b64decode(spec["bdata"]), dtype="<f4")
     # these values are exact in float32

@@ -6,10 +6,10 @@ import pytest
 
 import palrnn
 from torture import commands
-from torture.bad_inputs import RESULTS, attempts, mixtures, people_call, unlisted
+from torture.bad_inputs import METHODS, RESULTS, attempts, mixtures, people_call, unlisted
 from torture.public_calls import rows
 
-NAMES = [name for name in palrnn.__all__ if people_call(name)]
+NAMES = [*filter(people_call, palrnn.__all__), *METHODS]
 
 
 @pytest.fixture(scope="module")

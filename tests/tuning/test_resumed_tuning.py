@@ -20,7 +20,7 @@ class Stop(Exception):
 
 def _model(latent_dim=4, observed_dim=2, gated=2, seed=0, **noise):
     drift = initial_alrnn(latent_dim, observed_dim, gated, seed=seed)
-    return PALRNN(drift, **({"process_std": 0.3, "observation_std": 0.2, "gate_std": 0.5} | noise))
+    return PALRNN(drift, **({"process": 0.3, "observation": 0.2, "gate_std": 0.5} | noise))
 
 
 MODEL = _model()
@@ -61,7 +61,7 @@ def rewrite(run, *, model=None, arrays=None, notes=None, without=()):
         (_model(gated=1), "gated must be 2, is 1"),
         (_model(seed=5), "E must be that of the model"),
         (_model(gate_std=0.6), "gate_std must be 0.5, is 0.6"),
-        (_model(initial_std=0.1), "whether initial_std is given"),
+        (_model(initial=0.1), "whether initial is given"),
         (MODEL.drift, "must hold a PAL-RNN, holds an ALRNN"),
     ],
 )

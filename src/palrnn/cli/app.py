@@ -35,6 +35,10 @@ def _version(asked: bool) -> None:
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on standard output.")
 ]
+#: Not a Path, which takes an empty name for the current folder.
+OutputFolder = Annotated[
+    str, typer.Option("-o", "--output", metavar="FOLDER", help="The folder to write to; made if missing.")
+]
 QuietFlag = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors only.")]
 
 
@@ -62,7 +66,7 @@ class Voice:
             print_text(words, sys.stderr)
 
     def result(self, values: Mapping[str, Any], *parts: str | Tabular) -> None:
-        """Print the result: ``values`` as JSON with --json, otherwise ``parts``, which are lines or tables."""
+        """Print the result: ``values`` as JSON with --json, otherwise ``parts``: lines and tables."""
         if self.json:
             print(json.dumps(plain(values), indent=2, allow_nan=False))
         elif not self.quiet:

@@ -10,19 +10,19 @@ from typing import Annotated
 
 import typer
 
-from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
 
-_STEPS, _SETTLE = 60_000, 10_000
+_STEPS = 60_000
 _TAU = 16
 
 
 @app.command("demo", epilog="Example: palrnn demo -o demo/")
 def demo_command(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
+    output: OutputFolder = "demo",
     updates: Annotated[int, typer.Option(help="Updates of training; more make a better model.")] = 25_000,
     config: Annotated[
         Path | None,
-        typer.Option(help="Settings of the analyses as TOML: [judge] [filter] [geometry] [tune]."),
+        typer.Option(help="Settings of the analyses as TOML: [invariants] [filter] [geometry] [tuning]."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
     json: JsonFlag = False,
@@ -33,44 +33,39 @@ def demo_command(
     Simulate, train by teacher forcing, judge the invariants, filter and smooth the gates, compare the two
     geometries, calibrate and tune by evidence. The folder receives the run and report.html.
     """
-    from palrnn.cli.analysing import analysed
-    from palrnn.data import lorenz63
-    from palrnn.facade import ReportSettings, TuneSettings, reconstruct
-    from palrnn.report.document import headlines, write_report
+    from palrnn.cli.analyses import announced_view
+    from palrnn.report.document import write_report
+    from palrnn.report.registry import headlines
+    from palrnn.runs import ReportSettings, RunFolder, TuningSettings, TuningTask, reconstruct
+    from palrnn.tuning import SAEMConfig
 
     voice, begun = Voice(json, quiet), time.monotonic()
     voice.compiling()
     # before anything long, so that a mistake in the file is told at once
-    small = ReportSettings(tune=TuneSettings(iterations=6, windows=32, heldout_windows=40))
-    settings = (small if config is None else ReportSettings.from_toml(config)).seeded(seed)
-    output.mkdir(parents=True, exist_ok=True)
+    small = SAEMConfig(iterations=6, windows=32, particles=128, heldout_windows=40)
+    settings = ReportSettings(tuning=TuningSettings(task=TuningTask(saem=small)))
+    settings = (settings if config is None else ReportSettings.from_toml(config)).with_seed(seed)
+    folder = RunFolder(output)
+    folder.check()
+    page = folder.path / "report.html"
     voice.say(f"simulating {_STEPS} steps of Lorenz-63")
-    x = lorenz63(_STEPS, discard=_SETTLE, seed=seed)
     result = reconstruct(
-        x,
-        dt=0.01,
+        "lorenz63",
+        steps=_STEPS,
         tau=_TAU,
         updates=updates,
         seed=seed,
-        columns=("x", "y", "z"),
+        data_seed=seed,
         name="Lorenz-63 demo",
-        system="lorenz63",
         run=output,
         progress=voice.progress("training"),
     )
-    run = analysed(result, settings, voice)
-    page = output / "report.html"
-    write_report([run], page)
-    settings.to_toml(page.with_suffix(".toml"))
-    cards = headlines(run)
-    values = {
-        "report": str(page),
-        "seconds": round(time.monotonic() - begun, 1),
-        "headlines": [asdict(card) for card in cards],
-    }
+    run = announced_view(result, settings, voice)
+    write_report([run], page, settings=settings)
+    cards, seconds = headlines(run), time.monotonic() - begun
+    values = {"report": page, "seconds": round(seconds, 1), "headlines": [asdict(card) for card in cards]}
     lines = []
     for card in cards:
         lines.append(f"{card.label}: {card.value} {card.unit}".rstrip())
         lines.append(textwrap.fill(card.sentence, 100, initial_indent="    ", subsequent_indent="    "))
-    spent = f"{time.monotonic() - begun:.0f} s"
-    voice.result(values, "\n".join([*lines, "", f"report: {page} ({spent}; open it in a browser)"]))
+    voice.result(values, *lines, "", f"report: {page} ({seconds:.0f} s; open it in a browser)")

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from palrnn.cli.app import app
+from palrnn.cli.terminal import print_text
 
 # in the order of the table of contents that `palrnn --help` shows
 _COMMANDS = (
@@ -30,7 +31,7 @@ _COMMANDS = (
     "import_torch",
 )
 
-_INTERRUPTED = 130
+_USAGE, _INTERRUPTED = 2, 130
 
 for _name in _COMMANDS:
     importlib.import_module(f"palrnn.cli.{_name}")
@@ -51,6 +52,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(words: list[str], debug: bool) -> int:
+    if not words:  # versions of Typer disagree on what this means
+        return _run(["--help"], debug) or _USAGE
     try:
         code = typer.main.get_command(app)(words, prog_name="palrnn", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
@@ -61,11 +64,11 @@ def _run(words: list[str], debug: bool) -> int:
         # usage errors; newer Typer brings its own Click, so they are told by what they can do
         if hasattr(error, "show"):
             error.show()
-            return int(getattr(error, "exit_code", 2))
-        print(f"palrnn: error: {_sentence(error)}", file=sys.stderr)
+            return int(getattr(error, "exit_code", _USAGE))
+        print_text(f"palrnn: error: {_sentence(error)}", sys.stderr)
         return 1
     if code == _INTERRUPTED:  # some versions of Typer turn Ctrl-C into this code themselves
-        print("palrnn: interrupted", file=sys.stderr)
+        print_text("palrnn: interrupted", sys.stderr)
     return code if isinstance(code, int) else 0
 
 
@@ -78,7 +81,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"palrnn: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    print_text(f"palrnn: warning: {' '.join(str(message).split())}", sys.stderr)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
 @app.command("report", epilog="Example: palrnn report run/ -o report.html")
 def report_command(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs, as `palrnn train` leaves them.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write.")] = Path("report.html"),
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FILE", help="The page to write.")
+    ] = "report.html",
     title: Annotated[str, typer.Option(help="A title for the page.")] = "",
     reference: Annotated[
         Path | None, typer.Option(help="The held-out series, raw, for runs without a reference.npy.")
@@ -28,7 +30,7 @@ def report_command(
     ] = True,
     config: Annotated[
         Path | None,
-        typer.Option(help="Settings as TOML: [judge] [filter] [geometry] [tune]."),
+        typer.Option(help="Settings as TOML: [invariants] [filter] [geometry] [tuning]."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The seed of all analyses (0).")] = None,
     json: JsonFlag = False,
@@ -38,30 +40,22 @@ def report_command(
 
     The settings of the analyses are written beside the page, as OUTPUT.toml.
     """
-    from palrnn.cli.analysing import analysed
-    from palrnn.data import load_series
-    from palrnn.facade import Reconstruction, ReportSettings
-    from palrnn.report.document import numbers, write_report
+    from palrnn.cli.analyses import announced_view
+    from palrnn.report.document import check_report, numbers, write_report
+    from palrnn.runs import Reconstruction, ReportSettings
 
     voice = Voice(json, quiet)
     voice.compiling()
     settings = ReportSettings() if config is None else ReportSettings.from_toml(config)
-    if seed is not None:
-        settings = settings.seeded(seed)
-    if not output.resolve().parent.is_dir():
-        raise ValueError(f"{output}: the folder {output.resolve().parent} does not exist")
-    held = None if reference is None else load_series(reference)
-    noise = {"process_std": process_std, "observation_std": observation_std, "gate_std": gate_std}
-    given = {name: value for name, value in noise.items() if value is not None}
-    results = [Reconstruction.load(folder, reference=held).with_noise(**given) for folder in runs]
-    if len({result.about.name for result in results}) < len(results):
-        results = [result.named(str(folder)) for result, folder in zip(results, runs, strict=True)]
-    found = []
-    for folder, result in zip(runs, results, strict=True):
-        voice.say(f"{folder}: {result.model}")
-        found.append(analysed(result, settings, voice, tune=tune))
-    write_report(found, output, title)
-    settings.to_toml(output.with_suffix(".toml"))
-    values = {"report": str(output), "runs": [numbers(run) for run in found]}
-    size = output.stat().st_size / 1e6
-    voice.result(values, f"wrote {output} ({size:.1f} MB, {len(found)} run{'s' * (len(found) > 1)})")
+    settings = settings if seed is None else settings.with_seed(seed)
+    page, _ = check_report(output, inputs=[config] if config is not None else [])
+    results = [
+        Reconstruction.load(folder, reference=reference).with_noise(process_std, observation_std, gate_std)
+        for folder in runs
+    ]
+    if len({result.name for result in results}) < len(results):
+        results = [result.with_name(str(folder)) for result, folder in zip(results, runs, strict=True)]
+    views = [announced_view(result, settings, voice, tune=tune) for result in results]
+    write_report(views, page, title, settings)
+    size = f"{page.stat().st_size / 1e6:.1f} MB, {len(views)} run{'s' * (len(views) > 1)}"
+    voice.result({"report": output, "runs": [numbers(run) for run in views]}, f"wrote {output} ({size})")

@@ -7,13 +7,14 @@ from the file where the command line does not give them, and can write what it u
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tomli_w
 import typer
 
-from palrnn.engine.config import read_toml
+from palrnn.engine.config import Config, read_toml
 from palrnn.engine.files import write_text
+from palrnn.engine.plain import plain
 
 _NOT_SETTINGS = frozenset({"config", "output", "figures", "json", "quiet"})
 
@@ -40,10 +41,15 @@ ConfigFile = Annotated[
 ]
 
 
-def write_settings(context: typer.Context, path: Path) -> None:
-    """Write the effective settings of this call; running from that file gives the same results."""
-    given = sorted((name, value) for name, value in context.params.items() if name not in _NOT_SETTINGS)
-    settings = {
-        name: str(value) if isinstance(value, Path) else value for name, value in given if value is not None
-    }
-    write_text(path, tomli_w.dumps(settings))
+def given_settings(context: typer.Context, kind: type[Config]) -> dict[str, Any]:
+    """Return the options of this call that are settings of ``kind``, without those nobody gave."""
+    return {name: v for name, v in context.params.items() if name in kind.model_fields and v is not None}
+
+
+def write_settings(context: typer.Context, path: Path, *parts: Config) -> None:
+    """Write the settings of this call, with the defaults of ``parts``; that file gives the same results."""
+    used = {name: value for part in parts for name, value in part.model_dump(mode="json").items()}
+    used |= {name: value for name, value in context.params.items() if value is not None}
+    known = {str(parameter.name) for parameter in context.command.params} - _NOT_SETTINGS
+    kept = {name: plain(used[name]) for name in sorted(used) if name in known and used[name] is not None}
+    write_text(path, tomli_w.dumps(kept))

@@ -7,12 +7,13 @@ window. A stream that only takes ASCII gets the nearest signs, because a result 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
-from typing import IO, Protocol
+from typing import Protocol, TextIO
+
+from palrnn.engine.text import printable
 
 _SIGNS = {
-    "±": "+-", "−": "-", "–": "-", "×": "x", "∞": "inf", "…": "...", "↳": "->", "\N{NO-BREAK SPACE}": " ",
+    "±": "+-", "−": "-", "–": "-", "×": "x", "∞": "inf", "…": "...", "↳": "->",
     "λ": "lambda", "τ": "tau", "γ": "gamma", "β": "beta", "σ": "sigma", "α": "alpha", "“": '"', "”": '"',
 }  # fmt: skip
 _LOW, _HIGH = "₀₁₂₃₄₅₆₇₈₉", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"
@@ -24,19 +25,26 @@ _POWER = re.compile(f"×10([{_HIGH}]+)")
 class Tabular(Protocol):
     """A table of short words: what `palrnn.report.blocks.Table` is."""
 
-    caption: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    @property
+    def caption(self) -> str:
+        """What the table shows."""
+        ...
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        ...
+
+    @property
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """The cells."""
+        ...
 
 
 def clean(text: str) -> str:
-    """Return ``text`` with control and formatting characters, but for line ends and tabs, spelled out."""
-    return "".join(sign if sign in "\n\t" or not _controls(sign) else ascii(sign)[1:-1] for sign in text)
-
-
-def _controls(sign: str) -> bool:
-    # Cc: escape sequences start with one; Cf: marks that reverse or hide text
-    return unicodedata.category(sign) in ("Cc", "Cf")
+    """Return ``text`` line by line with everything that a terminal would obey spelled out."""
+    spaced = text.replace("\N{NO-BREAK SPACE}", " ").replace("\t", "    ")
+    return "\n".join(printable(line) for line in spaced.split("\n"))
 
 
 def legible(text: str, encoding: str | None) -> str:
@@ -50,13 +58,13 @@ def legible(text: str, encoding: str | None) -> str:
     return text
 
 
-def print_text(text: str, stream: IO[str] | None) -> None:
+def print_text(text: str, stream: TextIO | None) -> None:
     """Print lines for people to ``stream``; a stream that has been closed hears nothing."""
     if stream is not None and not stream.closed:
         print(legible(text, stream.encoding), file=stream, flush=True)
 
 
-def print_table(table: Tabular, stream: IO[str] | None) -> None:
+def print_table(table: Tabular, stream: TextIO | None) -> None:
     """Print a table: drawn by Rich on a terminal, as plain aligned columns everywhere else."""
     if stream is None or stream.closed:
         return

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
-
-if TYPE_CHECKING:
-    from palrnn.cli.tune_run import TuneRun
-    from palrnn.tuning import SAEMResult
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
 
 _DATA, _TUNING = "Model and data", "Tuning (the defaults are the paper's)"
 _BETAS = (5.0, 20.0, 50.0, 100.0, 200.0, 500.0, 2000.0)
@@ -22,16 +17,19 @@ def _option(words: str, panel: str) -> Any:
     return typer.Option(help=words, rich_help_panel=panel, show_default=False)
 
 
-@app.command("tune", epilog="Example: palrnn tune run/ lorenz63 --configuration calib -o tuned/")
+@app.command("tune", epilog="Example: palrnn tune run/ --configuration calib -o tuned/")
 def tune_command(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder of the run; made if missing.")],
-    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint, or a run folder that holds one.")],
+    output: OutputFolder,
+    run: Annotated[
+        Path | None, typer.Argument(help="The folder of a run, or a checkpoint (that of --config).")
+    ] = None,
     series: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            help="A file (.csv .npy .npz .parquet; time in rows), or lorenz63, the data of the paper."
+            help="A file (.csv .npy .npz .parquet; time in rows), or lorenz63, the data of the paper. "
+            "Without it, the first half of the run's held-out part tunes, and the second judges."
         ),
-    ],
+    ] = None,
     configuration: Annotated[
         str | None,
         _option(
@@ -83,137 +81,38 @@ def tune_command(
 ) -> None:
     """Fine-tune a model by the evidence of windows. The same command again continues where it stopped.
 
-    The folder receives checkpoint.safetensors, history.csv, before_after.png and config.toml. With
-    `--configuration compare`, each configuration has a folder in it, and comparison.csv and tradeoff.png show
-    them side by side.
+    The folder receives checkpoint.safetensors, history.csv, before_after.png, reference.npy and config.toml.
+    With `--configuration compare`, each configuration has a folder in it, and comparison.csv and tradeoff.png
+    show them side by side.
     """
-    from palrnn.cli.tune_run import prepared_run, remember
-
-    given = {name: value for name, value in locals().items() if value is not None}
-    for name in ("output", "config", "json", "quiet", "threads", "prepared_run", "remember"):
+    given = {name: value for name, value in locals().items() if value is not None and value != []}
+    for name in ("output", "run", "config", "json", "quiet", "threads", "configuration", "beta"):
         given.pop(name, None)
-    given["checkpoint"] = str(checkpoint / "checkpoint.safetensors" if checkpoint.is_dir() else checkpoint)
-    together = given.get("configuration") == "compare"
-    betas = given.pop("beta", None)
-    if together:
-        given.pop("configuration")
-    elif betas:
-        if len(betas) > 1:
-            raise ValueError("several --beta are for --configuration compare")
-        given["beta"] = betas[0]
+    from palrnn.report.sections.evidence import evidence_table
+    from palrnn.runs import Reconstruction, RunFolder, RunRecord, TuningSettings, TuningTask
+    from palrnn.tuning import Comparison
+
     voice = Voice(json, quiet)
     voice.compiling()
-    run = prepared_run(config, given)
-    remember(run.settings, output)
-    (_compared if together else _tuned)(run, output, voice, threads, betas or list(_BETAS))
-
-
-def _tuned(run: TuneRun, output: Path, voice: Voice, threads: int | None, _: list[float]) -> None:
-    from palrnn.tuning import saem
-
-    how = run.settings.saem
-    voice.say(
-        f"{how.configuration}: {how.iterations} iterations on {how.windows} windows of {how.length} steps"
-    )
-    result = saem(
-        run.model,
-        run.train,
-        how,
-        seed=run.settings.source.seed,
-        heldout=run.heldout,
-        reference=run.reference,
-        progress=voice.progress("tuning"),
-        threads=threads,
-        run=output,
-        standardizer=run.standardizer,
-    )
-    _written(run, result, output)
-    rows = result.history.rows
-    values = {
-        "output": str(output),
-        "seconds": result.seconds,
-        "before": _plain(rows[0]),
-        "after": _plain(rows[-1]),
-    }
-    words = [f"{'':18s} {'before':>9s} {'after':>9s}"]
-    for name, label in _SHOWN.items():
-        words.append(f"{label:18s} {rows[0][name]:9.4f} {rows[-1][name]:9.4f}")
-    diverged = rows[-1]["diverged_at"]
-    if not math.isnan(diverged):
-        words.append(f"the tuned model's free run diverges after {diverged:.0f} steps")
-    words.append(f"wrote {output}/checkpoint.safetensors, history.csv, before_after.png, config.toml")
-    voice.result(values, "\n".join(words))
-
-
-_SHOWN = {
-    "heldout_evidence": "held-out evidence",
-    "dstsp": "D_stsp",
-    "lyapunov": "Lyapunov exponent",
-    "sampled_dstsp": "D_stsp, sampled",
-    "process_std": "process noise",
-    "observation_std": "observation noise",
-}
-
-
-def _compared(run: TuneRun, output: Path, voice: Voice, threads: int | None, betas: list[float]) -> None:
-    from palrnn.engine.style import save_figure
-    from palrnn.model import save_checkpoint
-    from palrnn.report.tuning_figures import tradeoff_figure
-    from palrnn.tuning import compare, comparison_configs
-
-    if run.reference is None:
-        raise ValueError("a comparison needs a held-out part without missing values, for the invariants")
-    found = compare(
-        run.model,
-        run.train,
-        comparison_configs(run.settings.saem, betas),
-        heldout=run.heldout,
-        reference=run.reference,
-        seed=run.settings.source.seed,
-        progress=voice.progress("tuning"),
-        threads=threads,
-        run=output,
-        standardizer=run.standardizer,
-    )
-    found.to_csv(output / "comparison.csv")
-    save_figure(tradeoff_figure(found), output / "tradeoff.png")
-    for name, result in found.results.items():
-        _written(run, result, output / name)
-    chosen = found.chosen
-    if chosen is not None:
-        model = found.results[chosen].model
-        save_checkpoint(
-            output / "checkpoint.safetensors", model, standardizer=run.standardizer, dt=run.settings.saem.dt
-        )
-    rows = {name: _plain(found.row(name)) for name in found.results}
-    ending = (
-        f"chosen: {chosen}, written to {output}/checkpoint.safetensors"
-        if chosen
-        else "no anchored model kept the dynamics: try a greater --beta"
-    )
-    voice.result({"output": str(output), "rows": rows, "chosen": chosen}, f"{found.table()}\n{ending}")
-
-
-def _written(run: TuneRun, result: SAEMResult, folder: Path) -> None:
-    """Write history.csv and before_after.png; the checkpoint is there already."""
-    from palrnn.engine.style import save_figure
-    from palrnn.invariants import free_run
-    from palrnn.report.tuning_figures import before_after_figure
-
-    result.history.to_csv(folder / "history.csv")
-    how, pictures = result.config, {}
-    if run.reference is not None:
-        x1, span = run.reference[0], (how.rollout_steps - how.rollout_discard, how.rollout_discard)
-        pictures = {
-            "Reference": run.reference,
-            "Before, hard gates": free_run(run.model.drift, x1, *span).observed,
-            "After, hard gates": free_run(result.model.drift, x1, *span).observed,
-            "After, sampled": free_run(result.model, x1, *span).observed,
-        }
-    raw = {title: run.standardizer.inverse(x) for title, x in pictures.items()}
-    figure = before_after_figure(result.history, raw, reference_lyapunov=how.reference_lyapunov)
-    save_figure(figure, folder / "before_after.png")
-
-
-def _plain(row: dict[str, float]) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in row.items()}
+    RunFolder(output).check()
+    task = TuningTask() if config is None else RunRecord.read(config).tuning or TuningTask()
+    source = run or task.checkpoint
+    if source is None:
+        raise ValueError("RUN must be given: the folder of a run, or a checkpoint")
+    result = Reconstruction.load(source)
+    how: dict[str, Any] = {"run": output, "threads": threads, "progress": voice.progress("tuning"), **given}
+    if configuration == "compare":
+        plan = TuningSettings(task=task, betas=tuple(beta or _BETAS))
+        found = result.tuning(plan, **how)
+    else:
+        if beta and len(beta) > 1:
+            raise ValueError("several --beta are for --configuration compare")
+        how |= {"beta": beta[0]} if beta else {}
+        tuned = result.tune(configuration or task.saem.configuration, task, **how)
+        assert tuned.saem is not None
+        found = Comparison.of(tuned.saem)
+    ending = f"wrote {output}/"
+    if configuration == "compare":
+        choice = "no anchored model kept the dynamics: try a greater --beta"
+        ending += f"; {choice if found.chosen is None else f'chosen: {found.chosen}'}"
+    voice.result({"output": output, **found.to_dict()}, evidence_table(found), ending)

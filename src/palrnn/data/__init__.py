@@ -2,6 +2,7 @@
 
 from palrnn.data.dataset import Dataset
 from palrnn.data.embedding import delay_embed
+from palrnn.data.field import field_jacobian, vector_field
 from palrnn.data.noise import add_observation_noise
 from palrnn.data.readers import known_suffixes, reader
 from palrnn.data.series import column_names, load_series, load_trials, save_series
@@ -22,6 +23,7 @@ __all__ = [
     "autocorrelation",
     "column_names",
     "delay_embed",
+    "field_jacobian",
     "known_suffixes",
     "known_systems",
     "load_series",
@@ -36,5 +38,6 @@ __all__ = [
     "suggest_tau",
     "system",
     "train_test_split",
+    "vector_field",
     "windows",
 ]

@@ -12,24 +12,28 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.data.embedding import delay_embed
-from palrnn.data.settings import IN_MEMORY, SIMULATED_ONLY, DataSettings
-from palrnn.data.source import Source, effective, is_system, recorded, series_name, simulated
-from palrnn.data.split import train_test_split
+from palrnn.data.parts import embedded, first_gap, split_source
+from palrnn.data.settings import IN_MEMORY, UNNAMED, DataSettings, dataset_name
+from palrnn.data.source import (
+    Source,
+    effective,
+    is_system,
+    recorded,
+    refuse_foreign,
+    series_name,
+    simulated,
+)
 from palrnn.data.standardize import Standardizer
 from palrnn.data.systems import System
 from palrnn.data.table import SeriesError
 from palrnn.data.timescale import suggest_tau
 from palrnn.engine.checks import Floats, as_instance, as_int, as_trials
-from palrnn.engine.text import printable
-
-UNNAMED = "reconstruction"
+from palrnn.engine.text import printable, quoted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +45,7 @@ class Dataset:
     - ``reference``: the held-out part in raw units. ``truth``: the longest trial to train on in raw units,
       without observation noise where it was simulated with some.
     - ``columns``: the names of the N observed coordinates; ``left_out``: columns that are not used, and why.
-    - ``dt``: time per step, None if not known; ``dt_from`` says where it comes from.
+    - ``dt``: time per step, None if not known; ``dt_from`` says where it comes from, or why it is not known.
     - ``system``: the true system where it is known, ``lyapunov`` its largest exponent where that is known.
     - ``settings``: plain values from which `from_settings` prepares the same again.
     - ``inputs``: None; external inputs are not supported yet.
@@ -114,7 +118,9 @@ class Dataset:
         if inputs is not None:
             raise ValueError("inputs must be None: external inputs are not supported yet")
         if isinstance(columns, str) or not isinstance(columns, (Iterable, type(None))):
-            raise ValueError(f"columns must be a sequence of names, got {columns!r}")
+            raise ValueError(f"columns must be a sequence of names, got {quoted(columns)}")
+        if not isinstance(parameters, (Mapping, type(None))):
+            raise ValueError(f"parameters must be numbers by name, got {quoted(parameters)}")
         settings = DataSettings(
             series=series_name(x),
             name=name,
@@ -167,27 +173,27 @@ class Dataset:
         held = as_trials(heldout, "heldout", dim=seen[0].shape[1], allow_nan=True)
         columns = tuple(f"x{i + 1}" for i in range(seen[0].shape[1]))
         settings = DataSettings(series=IN_MEMORY, name=name, dt=dt, columns=columns)
-        source = Source([*seen, *held], columns, {}, dt, "given" if dt else "", _gap(seen), system)
+        source = Source([*seen, *held], columns, {}, dt, "given" if dt else "", first_gap(seen), system)
         truth = held[-1] if reference is None else as_trials(reference, "reference", dim=len(columns))[0]
         return cls._of_parts(source, settings, 1, seen, seen, held, truth, standardizer)
 
     @classmethod
     def _prepared(cls, x: Any, settings: DataSettings, standardizer: Standardizer | None) -> Dataset:
         """Return the dataset with these settings; what they leave open is chosen and written into them."""
-        _refuse_foreign(x, settings)
+        refuse_foreign(x, settings)
         if is_system(x):
             settings = effective(settings)
             source = simulated(settings)
         else:
             source = recorded(x, settings)
             settings = settings.changed(columns=source.columns, dt=source.dt)
-        seen, held, clean = _split(source, settings.test_fraction)
+        seen, held, clean = split_source(source, settings.test_fraction)
         lags, delay = settings.lags, settings.delay or 1
         if lags > 1:
             delay = settings.delay or suggest_tau(seen)
             settings = settings.changed(delay=delay)
-            seen, clean = ([_embedded(part, lags, delay) for part in parts] for parts in (seen, clean))
-            held = _embedded(held, lags, delay)
+            seen, clean = ([embedded(part, lags, delay) for part in parts] for parts in (seen, clean))
+            held = embedded(held, lags, delay)
         return cls._of_parts(source, settings, delay, seen, clean, [held], held, standardizer)
 
     @classmethod
@@ -214,9 +220,9 @@ class Dataset:
         heldout = [scale.transform(part) for part in held]
         whole = source.trials
         if settings.lags > 1:
-            whole = [_embedded(part, settings.lags, delay) for part in whole]
+            whole = [embedded(part, settings.lags, delay) for part in whole]
         return cls(
-            name=settings.name or _name(settings.series),
+            name=settings.name or dataset_name(settings.series),
             source=printable(settings.series) + (", simulated" if source.clean is not None else ""),
             trials=tuple(whole),
             training=[scale.transform(part) for part in seen],
@@ -295,53 +301,9 @@ class Dataset:
             "left out": "; ".join(f"{name} ({reason})" for name, reason in self.left_out.items()),
             "rows": f"{rows} in {count}: {self.training_steps} to train on, {len(self.heldout)} held out",
             "gaps": f"{self.gaps} values are missing, the first in {self.first_gap}" if self.gaps else "none",
-            "dt": "not known: rates are per step" if self.dt is None else f"{self.dt:g} ({self.dt_from})",
+            "dt": ("not known, rates are per step" if self.dt is None else f"{self.dt:g}")
+            + (f" ({self.dt_from})" if self.dt_from else ""),
             "lags": f"{self.lags}, {self.delay} steps apart" if self.lags > 1 else "",
         }
         lines = [f"Dataset {self.name!r}"] + [f"  {key:<9}{text}" for key, text in facts.items() if text]
         return "\n".join(lines)
-
-
-def _refuse_foreign(x: Any, settings: DataSettings) -> None:
-    """Refuse settings that mean nothing for this kind of source."""
-    if is_system(x):
-        used = [name for name in ("columns", "time", "system") if getattr(settings, name) is not None]
-        used += ["trial"] if settings.trial != "trial" else []
-        if used:
-            raise ValueError(f"{used[0]} is for recorded series, {settings.series} is a simulated system")
-    elif used := [name for name in SIMULATED_ONLY if getattr(settings, name) is not None]:
-        kind = "x is in memory" if settings.series == IN_MEMORY else f"{printable(settings.series)} is a file"
-        raise ValueError(f"{used[0]} is for simulated systems, {kind}")
-
-
-def _split(source: Source, test_fraction: float) -> tuple[list[Floats], Floats, list[Floats]]:
-    """Return the trials to train on, the one to judge by, and the former without observation noise."""
-    if len(source.trials) > 1:
-        *seen, held = source.trials
-        return seen, held, seen
-    seen_part, held = train_test_split(source.trials[0], test_fraction)
-    if source.clean is None:
-        return [seen_part], held, [seen_part]
-    return [seen_part], held, [source.clean[: len(seen_part)]]
-
-
-def _embedded(part: Floats, lags: int, delay: int) -> Floats:
-    lost = (lags - 1) * delay
-    if len(part) < lost + 2:
-        raise ValueError(
-            f"lags = {lags} with delay = {delay} must leave two steps of every part, got {len(part)} steps "
-            f"of which {lost} become the past: give fewer lags, a shorter delay or more data"
-        )
-    return delay_embed(part, lags, delay)
-
-
-def _gap(trials: list[Floats]) -> str | None:
-    for k, trial in enumerate(trials):
-        missing = np.argwhere(np.isnan(trial))
-        if len(missing):
-            return f"trial {k}, column x{missing[0][1] + 1}, row {missing[0][0] + 1}"
-    return None
-
-
-def _name(series: str) -> str:
-    return UNNAMED if series == IN_MEMORY else printable(Path(series).stem)

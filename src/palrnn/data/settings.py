@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from palrnn.engine.config import Config, Count, Level, Positive, Seed
+from palrnn.engine.text import printable
 
 #: What ``series`` says of data that were given as arrays or data frames.
 IN_MEMORY = "in memory"
+#: What a dataset is called that came from memory without a name.
+UNNAMED = "reconstruction"
+#: Settings that mean something for simulated systems only.
 SIMULATED_ONLY = ("steps", "process_std", "observation_std", "data_seed", "parameters")
 
 
@@ -32,3 +37,8 @@ class DataSettings(Config):
     parameters: dict[str, int | float] | None = None
     system: str | None = None
     lyapunov: float | None = None
+
+
+def dataset_name(series: str) -> str:
+    """Return what to call a dataset of this ``series``, if nobody gave it a name."""
+    return UNNAMED if series == IN_MEMORY else printable(Path(series).stem)

@@ -12,13 +12,14 @@ from palrnn.data.frame import frame_table, is_frame
 from palrnn.data.noise import add_observation_noise
 from palrnn.data.readers import read_table, reader_of
 from palrnn.data.series import check_values
-from palrnn.data.settings import IN_MEMORY, DataSettings
+from palrnn.data.settings import IN_MEMORY, SIMULATED_ONLY, DataSettings
 from palrnn.data.split import train_test_split
 from palrnn.data.standardize import mean_and_deviation
 from palrnn.data.systems import System, known_systems, make_system
 from palrnn.data.table import Labels, SeriesError, Table, Wanted, counters
 from palrnn.engine.checks import Floats, as_trials
 from palrnn.engine.seeds import kernel_seed
+from palrnn.engine.text import printable
 
 # trajectories can stay near an unstable fixed point for a few thousand steps
 _SETTLE = 10_000
@@ -97,9 +98,9 @@ def recorded(x: Any, settings: DataSettings) -> Source:
                 f"{table.where}: column {found[0]} only counts up, like a time or an index, "
                 "which is no observation: leave it out"
             )
-    dt, told = settings.dt, "given"
-    if dt is None:
-        dt, told = table.dt, "the index" if table.clock in (None, "index") else f"column {table.clock}"
+    if settings.time is not None and table.times is None:
+        raise SeriesError(f"{table.where}: column {settings.time} does not tell times")
+    dt, told = (settings.dt, "given") if settings.dt else table.time_step()
     missing = np.isnan(table.values)
     gap = table.place(*map(int, np.argwhere(missing)[0])) if missing.any() else None
     system = None
@@ -107,7 +108,7 @@ def recorded(x: Any, settings: DataSettings) -> Source:
         system = make_system(settings.system, dim=len(columns) if settings.lags == 1 else None)
         if settings.lags == 1 and dt is None:
             raise ValueError(f"dt must be given where system is, got None with {settings.system!r}")
-    return Source(table.trials, columns, table.left_out, dt, told if dt else "", gap, system)
+    return Source(table.trials, columns, table.left_out, dt, told, gap, system)
 
 
 def _table(x: Any, settings: DataSettings) -> Table:
@@ -180,3 +181,15 @@ def series_name(x: Any) -> str:
             raise SeriesError(f"{name}: the name of the file must be UTF-8, to be kept with a run") from None
         return str(name)
     return IN_MEMORY
+
+
+def refuse_foreign(x: Any, settings: DataSettings) -> None:
+    """Refuse settings that mean nothing for this kind of source."""
+    if is_system(x):
+        used = [name for name in ("columns", "time", "system") if getattr(settings, name) is not None]
+        used += ["trial"] if settings.trial != "trial" else []
+        if used:
+            raise ValueError(f"{used[0]} is for recorded series, {settings.series} is a simulated system")
+    elif used := [name for name in SIMULATED_ONLY if getattr(settings, name) is not None]:
+        kind = "x is in memory" if settings.series == IN_MEMORY else f"{printable(settings.series)} is a file"
+        raise ValueError(f"{used[0]} is for simulated systems, {kind}")

@@ -6,8 +6,9 @@ They are the columns asked for, or else all but these:
 - a time column: asked for by name, or the first one if it is called ``t``, ``time``, ``date``, ``step``,
   ``index`` and the like (units in brackets are fine: ``time [s]``), has no name beside named ones, or holds
   dates;
-- a column that only counts: one that rises by the same step from row to row, or a first column of whole
-  numbers that only rise (a year, an index). A straight line is no observation of an autonomous system.
+- a column that only counts: one that rises by the same step from row to row, or that only rises and is called
+  like a time, or is the first one and of whole numbers (a year, an index). A straight line is no observation
+  of an autonomous system.
 """
 
 from __future__ import annotations
@@ -123,13 +124,18 @@ class Table:
         """The values of each trial, (T_k, N)."""
         return self.in_trials(self.values)  # type: ignore[return-value]
 
-    @property
-    def dt(self) -> float | None:
-        """The time per step that the table tells; None if it tells none, counts steps only, or is uneven."""
+    def time_step(self) -> tuple[float | None, str]:
+        """Return the time per step that the table tells, or None, and in words where that comes from.
+
+        None are an uneven step, and one of an index that counts rows.
+        """
         if self.times is None or self.clock is None:
-            return None
+            return None, ""
+        told = "the index" if self.clock == "index" else f"column {self.clock}"
         step = even_step(self.in_trials(self.times))  # type: ignore[arg-type]
-        return None if step is None or (step == 1.0 and _COUNTER.fullmatch(self.clock)) else step
+        if step is None:
+            return None, f"{told} is uneven"
+        return (None, "") if step == 1.0 and _COUNTER.fullmatch(self.clock) else (step, told)
 
 
 def refuse_size(where: str, shape: tuple[int, ...], held: int = 0) -> None:
@@ -138,7 +144,10 @@ def refuse_size(where: str, shape: tuple[int, ...], held: int = 0) -> None:
         raise SeriesError(f"{where}: claims {shape} numbers, more than the {MOST_VALUES} allowed in a file")
     named = shape[1:] if len(shape) == 2 else shape[::2] if len(shape) == 3 else ()
     if max(named, default=0) > MOST_NAMES:
-        raise SeriesError(f"{where}: claims {shape} numbers, time in columns? Time must run along rows")
+        raise SeriesError(
+            f"{where}: claims {shape} numbers, more than {MOST_NAMES} columns or trials; "
+            "time must run along rows"
+        )
     if 0 in shape:
         raise SeriesError(f"{where}: is empty, of shape {shape}")
 
@@ -153,9 +162,8 @@ def labelled(labels: Sequence[str], column: str) -> Labels:
 def choose(where: str, names: Sequence[str], wanted: Wanted, *, dated: bool = False) -> Choice:
     """Return which columns of a table are which; ``dated`` says that the first one holds dates."""
     asked = None if wanted.columns is None else _found(where, names, wanted.columns)
-    label = [
-        i for i, name in enumerate(names) if name.lower() == wanted.trial.lower() and i not in (asked or ())
-    ]
+    used = set(asked or ())
+    label = [i for i, name in enumerate(names) if name.lower() == wanted.trial.lower() and i not in used]
     if len(label) > 1:
         raise SeriesError(f"{where}: two columns are named {names[label[0]]}")
     if not label and wanted.trial not in ("trial", *(wanted.columns or ())):
@@ -164,31 +172,32 @@ def choose(where: str, names: Sequence[str], wanted: Wanted, *, dated: bool = Fa
     time = None
     if wanted.time is not None:
         (time,) = _found(where, names, [wanted.time])
-    elif rest and rest[0] not in (asked or ()) and len(rest) > 1:
+    elif len(rest) > 1 and rest[0] not in used:
         time = rest[0] if (dated and rest[0] == 0) or is_time(names[rest[0]]) else None
     observed = [i for i in rest if i != time] if asked is None else asked
     if not observed:
         raise SeriesError(f"{where}: has no columns of observations")
     left_out = {}
-    for i, name in enumerate(names):
-        if i in observed:
-            continue
+    for i in sorted(set(range(len(names))) - set(observed)):
         reason = "tells the trial" if i in label else "tells the time" if i == time else "not asked for"
-        left_out[name or str(i + 1)] = reason
+        left_out[names[i] or str(i + 1)] = reason
     return Choice(observed, label[0] if label else None, time, left_out)
 
 
 def _found(where: str, names: Sequence[str], columns: Sequence[str]) -> list[int]:
     if isinstance(columns, str):
         raise SeriesError(f"{where}: columns must be a list of names, got {columns!r}")
+    places: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        places.setdefault(name, []).append(i)
     found = []
     for column in columns:
-        places = [i for i, name in enumerate(names) if name == str(column)]
-        if not places:
+        there = places.get(str(column), [])
+        if not there:
             raise SeriesError(f"{where}: no column {quoted(column)}, there are {_listed(names)}")
-        if len(places) > 1:
-            raise SeriesError(f"{where}: {len(places)} columns are named {column}")
-        found.append(places[0])
+        if len(there) > 1:
+            raise SeriesError(f"{where}: {len(there)} columns are named {column}")
+        found.append(there[0])
     return found
 
 
@@ -202,7 +211,7 @@ def without_counters(table: Table) -> Table:
     The first of them tells the time, if nothing else does.
     """
     counting = [column for column in range(len(table.names)) if _counts(table, column)]
-    kept = [column for column in range(len(table.names)) if column not in counting]
+    kept = sorted(set(range(len(table.names))) - set(counting))
     if not counting or not kept:
         return table
     reasons = {table.names[column]: "only counts up: a time or an index" for column in counting}
@@ -230,7 +239,7 @@ def _counts(table: Table, column: int) -> bool:
     rises = np.concatenate([np.diff(part) for part in table.in_trials(values)])
     if not rises.size or not (rises > 0).all():  # NaN compares as False
         return False
-    if column == 0 and not (values % 1).any():
+    if is_time(table.names[column]) or (column == 0 and not (values % 1).any()):
         return True
     step, size = rises.mean(), np.abs(values).max()
     return bool(np.ptp(rises) <= 1e-6 * step + 8 * np.spacing(size))

@@ -37,8 +37,8 @@ class Config(BaseModel):
             raise ValueError("; ".join(_sentence(problem) for problem in error.errors())) from None
 
     def changed(self, **values: Any) -> Self:
-        """Return a copy with some settings changed, checked again."""
-        return type(self)(**(self.model_dump() | values))
+        """Return a copy with some settings changed, checked again; it still tells which were never given."""
+        return type(self)(**({name: getattr(self, name) for name in self.model_fields_set} | values))
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> Self:

@@ -5,8 +5,9 @@ The floating-point flags allow vectorised sums and fused multiply-adds. They do 
 NaN and infinity (as ``fastmath=True`` would), because kernels must be able to notice divergence.
 
 Numba renews a cached kernel when its own file changes, but not when a kernel that it calls changes in another
-file: after an upgrade the old arithmetic would live on. Here the cache also knows the files that a kernel's
-module imports, directly or not.
+file: after an upgrade the old arithmetic would live on. The cache here (`kernel_cache`) also knows the files
+that a kernel's module imports, directly or not. What a compiled kernel computes depends on its source and on
+the processor, not on who compiled it (`kernel_library`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from numba import njit
 from numba.core import event
 from threadpoolctl import ThreadpoolController
 
+from palrnn.engine.kernel_cache import KernelCache
+from palrnn.engine.kernel_library import KernelCompiler
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FLAGS = {"reassoc", "contract", "arcp", "nsz"}
@@ -31,11 +35,10 @@ _FLAGS = {"reassoc", "contract", "arcp", "nsz"}
 
 def kernel(function: F) -> F:
     """Compile ``function`` on first use: cached on disk, without the GIL, honest about NaN."""
-    compiled: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath=_FLAGS)(function)
-    # Numba's own stamp is a digest of the function's file only
-    index: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if hasattr(index, "_source_stamp"):
-        index._source_stamp = (index._source_stamp, source_stamp(function.__module__))
+    flags: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": _FLAGS}
+    compiled: Any = njit(**flags, pipeline_class=KernelCompiler)(function)
+    if hasattr(compiled, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
+        compiled._cache = KernelCache(function, source_stamp(function.__module__))
     return cast(F, compiled)
 
 
@@ -88,7 +91,7 @@ def pin_blas() -> None:
 def on_compile(say: Callable[[], None]) -> None:
     """Call ``say`` once, as soon as some kernel has to be compiled; never, if all are cached.
 
-    The latest call counts: whoever spoke up before is forgotten.
+    Only the latest ``say`` is kept.
     """
     _listener.say = say
 

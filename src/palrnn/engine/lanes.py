@@ -1,13 +1,14 @@
 """Lanes: short vectors that live in one machine register, for inner loops that no library covers.
 
 A product of a few rows with a small matrix, with something done to each result, is faster as one loop than as
-a call to BLAS and a second loop over the result. Compilers do not find that loop by themselves. These
-functions let a kernel write it down, in terms that every processor has:
+a call to BLAS and a second loop over the result. Compilers do not find that loop by themselves. These words
+let a kernel write it down, in terms that every processor has:
 
-    total = fma(repeated(a, i), take(b, j), total)      # 16 float32 multiplications and additions at once
+    total = fma(load_broadcast(a, i), load(b, j), total)    # 16 float32 multiplications and additions at once
 
 Offsets count elements from the array's beginning; arrays are contiguous; nothing is checked. The number of
-lanes depends on the processor (`lane_count`), the result of a loop over them does not.
+lanes depends on the processor (`lane_count`), the result of a loop over them does not. Tiles of sums, which
+need more than words, are written with `vector_code`.
 """
 
 from __future__ import annotations
@@ -18,10 +19,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
-from palrnn.engine.processors import has_wide_registers
-
-#: Bytes of a register: AVX-512 has 64; 32 suits AVX2, and is two registers elsewhere.
-REGISTER_BYTES = 64 if has_wide_registers() else 32
+from palrnn.engine import vector_code
+from palrnn.engine.vector_code import REGISTER_BYTES
 
 
 class LanesType(types.Type):
@@ -50,12 +49,12 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, offset: An
     return builder.gep(context.make_array(array_type)(context, builder, array).data, [offset])
 
 
-def _repeated(builder: Any, vector: Any, value: Any) -> Any:
-    nothing, first = ir.Constant(vector, ir.Undefined), ir.Constant(ir.IntType(32), 0)
-    one = builder.insert_element(nothing, value, first)
-    return builder.shuffle_vector(
-        one, nothing, ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None)
-    )
+def _call(builder: Any, name: str, lanes: LanesType, arguments: Any) -> Any:
+    """One of LLVM's own functions, of as many vectors as are given."""
+    vector = arguments[0].type
+    kind = ir.FunctionType(vector, [vector] * len(arguments))
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.{lanes.suffix}")
+    return builder.call(function, arguments)
 
 
 @intrinsic
@@ -70,7 +69,7 @@ def lane_count(typing: Any, array: Any) -> Any:
 
 
 @intrinsic
-def take(typing: Any, array: Any, offset: Any) -> Any:
+def load(typing: Any, array: Any, offset: Any) -> Any:
     """The elements from ``offset`` on, one per lane."""
     lanes = LanesType(array.dtype)
 
@@ -84,7 +83,7 @@ def take(typing: Any, array: Any, offset: Any) -> Any:
 
 
 @intrinsic
-def put(typing: Any, array: Any, offset: Any, value: Any) -> Any:
+def store(typing: Any, array: Any, offset: Any, value: Any) -> Any:
     """Write the lanes to the elements from ``offset`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -97,77 +96,61 @@ def put(typing: Any, array: Any, offset: Any, value: Any) -> Any:
 
 
 @intrinsic
-def repeated(typing: Any, array: Any, offset: Any) -> Any:
+def load_broadcast(typing: Any, array: Any, offset: Any) -> Any:
     """The element at ``offset``, in every lane."""
     lanes = LanesType(array.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         value = builder.load(_address(context, builder, signature.args[0], *arguments))
-        return _repeated(builder, context.get_value_type(lanes), value)
+        return vector_code.broadcast(builder, context.get_value_type(lanes), value)
 
     return lanes(array, types.intp), generate
 
 
 @intrinsic
-def everywhere(typing: Any, value: Any) -> Any:
+def broadcast(typing: Any, value: Any) -> Any:
     """``value``, a float, in every lane."""
     lanes = LanesType(value)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _repeated(builder, context.get_value_type(lanes), arguments[0])
+        return vector_code.broadcast(builder, context.get_value_type(lanes), arguments[0])
 
     return lanes(value), generate
 
 
 @intrinsic
-def plus(typing: Any, a: Any, b: Any) -> Any:
+def add(typing: Any, a: Any, b: Any) -> Any:
     """``a + b``."""
     return a(a, b), lambda context, builder, signature, arguments: builder.fadd(*arguments)
 
 
 @intrinsic
-def times(typing: Any, a: Any, b: Any) -> Any:
+def mul(typing: Any, a: Any, b: Any) -> Any:
     """``a * b``."""
     return a(a, b), lambda context, builder, signature, arguments: builder.fmul(*arguments)
 
 
 @intrinsic
-def over(typing: Any, a: Any, b: Any) -> Any:
+def div(typing: Any, a: Any, b: Any) -> Any:
     """``a / b``."""
     return a(a, b), lambda context, builder, signature, arguments: builder.fdiv(*arguments)
 
 
 @intrinsic
-def root(typing: Any, a: Any) -> Any:
+def sqrt(typing: Any, a: Any) -> Any:
     """The square root of ``a``."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector = arguments[0].type
-        kind = ir.FunctionType(vector, [vector])
-        return builder.call(
-            cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.{a.suffix}"), arguments
-        )
-
-    return a(a), generate
+    return a(a), lambda context, builder, signature, arguments: _call(builder, "sqrt", a, arguments)
 
 
 @intrinsic
 def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """``a * b + c``, rounded once."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector = arguments[0].type
-        kind = ir.FunctionType(vector, [vector] * 3)
-        return builder.call(
-            cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.{a.suffix}"), arguments
-        )
-
-    return a(a, b, c), generate
+    return a(a, b, c), lambda context, builder, signature, arguments: _call(builder, "fma", a, arguments)
 
 
 @intrinsic
-def at_least(typing: Any, a: Any, low: Any) -> Any:
-    """``max(a, low)``; NaN stays NaN."""
+def maximum(typing: Any, a: Any, low: Any) -> Any:
+    """``max(a, low)``; NaN in ``a`` stays NaN."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.select(builder.fcmp_ordered("<", *arguments), arguments[1], arguments[0])
@@ -176,25 +159,23 @@ def at_least(typing: Any, a: Any, low: Any) -> Any:
 
 
 @intrinsic
-def where_above(typing: Any, a: Any, low: Any, value: Any) -> Any:
-    """``value`` in the lanes where ``a > low``, else 0."""
+def where_greater(typing: Any, a: Any, b: Any, value: Any) -> Any:
+    """``value`` in the lanes where ``a > b``, else 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        above = builder.fcmp_ordered(">", *arguments[:2])
-        return builder.select(above, arguments[2], ir.Constant(arguments[2].type, None))
+        greater = builder.fcmp_ordered(">", *arguments[:2])
+        return builder.select(greater, arguments[2], ir.Constant(arguments[2].type, None))
 
-    return a(a, low, value), generate
+    return a(a, b, value), generate
 
 
 @intrinsic
-def without_tiny(typing: Any, a: Any, tiny: Any) -> Any:
+def flush_small(typing: Any, a: Any, tiny: Any) -> Any:
     """``a``, with 0 in the lanes where ``|a| < tiny``; NaN stays NaN."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector = arguments[0].type
-        kind = ir.FunctionType(vector, [vector])
-        size = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fabs.{a.suffix}")
-        small = builder.fcmp_ordered("<", builder.call(size, arguments[:1]), arguments[1])
-        return builder.select(small, ir.Constant(vector, None), arguments[0])
+        size = _call(builder, "fabs", a, arguments[:1])
+        small = builder.fcmp_ordered("<", size, arguments[1])
+        return builder.select(small, ir.Constant(arguments[0].type, None), arguments[0])
 
     return a(a, tiny), generate

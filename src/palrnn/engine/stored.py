@@ -47,7 +47,7 @@ class Stored:
             raise self.error(f"{name} must hold {np.dtype(dtype)}, holds {array.dtype}")
         if finite and not np.isfinite(array).all():
             raise self.error(f"{name} must be finite, holds {array[~np.isfinite(array)][0]}")
-        if finite and (np.abs(array) > HUGE).any():  # beyond it, squares overflow
+        if finite and (np.abs(array.astype(np.float64)) > HUGE).any():  # beyond it, squares overflow
             raise self.error(f"{name} must be within ±{HUGE:g}, holds {np.abs(array).max():g}")
         if least is not None and (array < least).any():
             raise self.error(f"{name} must be at least {least:g}, holds {np.nanmin(array):g}")

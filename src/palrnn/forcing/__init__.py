@@ -5,7 +5,7 @@ from palrnn.forcing.evaluation import free_running_evaluation
 from palrnn.forcing.history import Evaluation, History
 from palrnn.forcing.many import train_many
 from palrnn.forcing.objective import Gradient, itf_gradient, itf_loss
-from palrnn.forcing.trainer import TrainingDivergedError, TrainResult, train
+from palrnn.forcing.trainer import TrainingDivergedError, TrainResult, check_training, train
 
 __all__ = [
     "Evaluation",
@@ -14,6 +14,7 @@ __all__ = [
     "TrainConfig",
     "TrainResult",
     "TrainingDivergedError",
+    "check_training",
     "free_running_evaluation",
     "itf_gradient",
     "itf_loss",

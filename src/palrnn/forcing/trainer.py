@@ -91,20 +91,9 @@ def train(
     are stored with the model; without ``dt``, Lyapunov exponents are per step. Divergence raises
     `TrainingDivergedError`.
     """
-    config = TrainConfig() if config is None else as_instance(config, "config", TrainConfig)
-    if standardizer is not None:
-        as_instance(standardizer, "standardizer", Standardizer)
-    dt = None if dt is None else as_float(dt, "dt", above=0.0)
-    trials = training_trials(x, config.sequence_length)
-    seen = trials[0].shape[1]
-    if model is not None:
-        config = _fitted(config, as_instance(model, "model", Surrogate), seen)
-    elif seen > config.latent_dim:
-        raise ValueError(f"x has {seen} columns, more than latent_dim = {config.latent_dim}")
-    reference = _reference(config, heldout, seen)
+    config, trials, reference, keeper = _checked(x, config, model, run, heldout, standardizer, dt)
+    start = initial_model(config, trials[0].shape[1]) if model is None else model
     pin_blas()
-    keeper = _Keeper(run, trials, model, standardizer, dt)
-    start = initial_model(config, seen) if model is None else model
     state = keeper.load(config, start) or TrainState.start(config, start)
     if state.done == 0:
         keeper.save(state)
@@ -126,6 +115,45 @@ def train(
     return TrainResult(state.kept, state.history, config, state.forcing)
 
 
+def check_training(
+    x: ArrayLike | Sequence[ArrayLike],
+    config: TrainConfig | None = None,
+    *,
+    model: Surrogate | None = None,
+    run: str | os.PathLike[str] | None = None,
+    heldout: ArrayLike | None = None,
+    standardizer: Standardizer | None = None,
+    dt: float | None = None,
+) -> None:
+    """Refuse what `train` with the same arguments would refuse; write nothing."""
+    config, trials, _, keeper = _checked(x, config, model, run, heldout, standardizer, dt)
+    keeper.load(config, initial_model(config, trials[0].shape[1]) if model is None else model)
+
+
+def _checked(
+    x: ArrayLike | Sequence[ArrayLike],
+    config: TrainConfig | None,
+    model: Surrogate | None,
+    run: str | os.PathLike[str] | None,
+    heldout: ArrayLike | None,
+    standardizer: Standardizer | None,
+    dt: float | None,
+) -> tuple[TrainConfig, list[Floats], Floats, _Keeper]:
+    """Return the settings, the trials, what to measure on, and who keeps the state."""
+    config = TrainConfig() if config is None else as_instance(config, "config", TrainConfig)
+    if standardizer is not None:
+        as_instance(standardizer, "standardizer", Standardizer)
+    dt = None if dt is None else as_float(dt, "dt", above=0.0)
+    trials = training_trials(x, config.sequence_length)
+    seen = trials[0].shape[1]
+    if model is not None:
+        config = _fitted(config, as_instance(model, "model", Surrogate), seen)
+    elif seen > config.latent_dim:
+        raise ValueError(f"x has {seen} columns, more than latent_dim = {config.latent_dim}")
+    keeper = _Keeper(run, trials, model, standardizer, dt)
+    return config, trials, _reference(config, heldout, seen), keeper
+
+
 class _Keeper:
     """Saves and finds the state of one run; without a folder it does nothing."""
 
@@ -141,7 +169,6 @@ class _Keeper:
         self._standardizer, self._dt = standardizer, dt
         self._data = ""
         if self._run is not None:
-            self._run.mkdir(parents=True, exist_ok=True)
             self._data = data_fingerprint(trials, start)
 
     @property
@@ -153,6 +180,7 @@ class _Keeper:
 
     def save(self, state: TrainState) -> None:
         if self._run is not None:
+            self._run.mkdir(parents=True, exist_ok=True)
             save_state(self._run, state, self._data, self._standardizer, self._dt)
 
 

@@ -14,7 +14,7 @@ is unbiased however the S paths of each of R passes depend on each other, if eac
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -176,12 +176,12 @@ class ExactInformation(ObservedInformation):
         rest = [self.passes[:r] + self.passes[r + 1 :] for r in range(len(self.passes))]
         return tuple(replace(self, passes=passes) for passes in rest)
 
-    @cached_property
-    def standard_errors(self) -> dict[str, float]:
-        """Standard errors of ``traces``, over the passes of the filter; 0 without gates, when all is exact."""
-        if self.filtered[0].model.drift.gated == 0:
-            return dict.fromkeys(self.traces, 0.0)
-        return super().standard_errors
+    def error_of(self, without: Sequence[float]) -> float:
+        """Return the standard error of a figure, given its values for all of ``leave_one_out``.
+
+        It is 0 without gates, when all is exact.
+        """
+        return super().error_of(without) if self.filtered[0].model.drift.gated else 0.0
 
     def build(self, progress: Progress = quiet) -> None:
         """Build the matrices of all passes now, and report on it."""

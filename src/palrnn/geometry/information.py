@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Self
 
@@ -106,7 +107,13 @@ class ObservedInformation(ABC):
     def standard_errors(self) -> dict[str, float]:
         """Standard errors of ``traces``, over the passes of the filter."""
         parts = [part.traces for part in self.leave_one_out]
-        return {name: jackknife_error([part[name] for part in parts]) for name in self.traces}
+        return {name: self.error_of([part[name] for part in parts]) for name in self.traces}
+
+    def error_of(self, without: Sequence[float]) -> float:
+        """Return the standard error of a figure, given its values for all of ``leave_one_out`` (jackknife)."""
+        if len(without) < 2:
+            return math.nan
+        return math.sqrt(len(without) - 1) * float(np.std(without))
 
     @property
     def trace_complete(self) -> float:
@@ -221,10 +228,3 @@ class ObservedInformation(ABC):
             f"mean ESS {self.ess:.1f} of {config.particles})"
         )
         return "\n".join(lines)
-
-
-def jackknife_error(without: list[float]) -> float:
-    """Return the standard error of a figure from its values ``without`` each of n independent parts."""
-    if len(without) < 2:
-        return math.nan
-    return math.sqrt(len(without) - 1) * float(np.std(without))

@@ -28,6 +28,10 @@ from palrnn.model import PALRNN, Forcing, Noise, Surrogate, as_forcing, as_noise
 _CHUNK = 4_000_000
 
 
+class ForcedDivergenceError(ValueError):
+    """A forced rollout that left every bound, and so has no curvature."""
+
+
 @dataclass(frozen=True, eq=False, init=False)
 class ITFOperator:
     """The ITF Fisher of ``model`` along the forced rollout on ``x (T, N)``, without its p x p matrix.
@@ -60,7 +64,9 @@ class ITFOperator:
         noise = as_noise(observation, "observation", seen)
         states, diverged = forced_states(drift, series, forcing)
         if diverged >= 0:
-            raise ValueError(f"the forced rollout diverged at step {diverged}: the ITF Fisher is not defined")
+            raise ForcedDivergenceError(
+                f"the forced rollout diverged at step {diverged}: the ITF Fisher is not defined"
+            )
         # correlated noise: rows are scaled by time only, and made independent one step at a time
         whiten = None if noise.is_diagonal else np.linalg.inv(noise.root(seen))
         std = np.broadcast_to(noise.std, seen) if noise.is_diagonal else np.ones(seen)

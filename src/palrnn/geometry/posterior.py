@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_float, as_floats, as_instance, as_int, one_of
 from palrnn.engine.kernel import pin_blas
+from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
 from palrnn.invariants import quantities_of_interest
@@ -119,6 +120,10 @@ class InvariantErrorBars:
     def diverged(self) -> int:
         """How many draws ran away, and so have no invariants."""
         return int(np.isnan(self.lyapunov).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the draws as plain values; a model that diverged has None."""
+        return plain({"lyapunov": self.lyapunov, "dstsp": self.dstsp, "diverged": self.diverged})
 
     def interval(self, name: str, coverage: float = 0.9) -> tuple[float, float]:
         """Return the central interval of "lyapunov" or "dstsp" over the draws that did not diverge."""

@@ -1,16 +1,19 @@
 """Which gates were open: Kalman, resampling, the Rao-Blackwellised particle filter, smoothing, evidence."""
 
 from palrnn.inference.config import FilterConfig
+from palrnn.inference.diagnostics import FilterDiagnostics
 from palrnn.inference.evidence import Evidence, windowed_evidence
 from palrnn.inference.particle_filter import rbpf
 from palrnn.inference.path import PathPosterior, path_posterior
 from palrnn.inference.record import FilterDiedError, Filtered
 from palrnn.inference.resampling import resample, scheme
-from palrnn.inference.smoothing import Smoothed, smooth
+from palrnn.inference.smoothing import FewPathsWarning, Smoothed, smooth
 
 __all__ = [
     "Evidence",
+    "FewPathsWarning",
     "FilterConfig",
+    "FilterDiagnostics",
     "FilterDiedError",
     "Filtered",
     "PathPosterior",

@@ -47,6 +47,6 @@ class FilterSettings(TypedDict, total=False):
 def filter_config(config: FilterConfig | None, settings: FilterSettings) -> FilterConfig:
     """Return ``config``, or the defaults, with ``settings`` in place of its own."""
     if config is None:
-        return FilterConfig(**settings)
+        return FilterConfig(**settings)  # type: ignore[arg-type]  # the target is checked here
     as_instance(config, "config", FilterConfig)
     return config.changed(**settings) if settings else config

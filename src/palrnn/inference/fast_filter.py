@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.progress import Progress
-from palrnn.inference.bundles import bundle_system, initial_bundles, room_for
+from palrnn.engine.vector_code import LANES
 from palrnn.inference.config import FilterConfig
+from palrnn.inference.filter_arrays import filter_arrays, initial_bundles, workspace
 from palrnn.inference.kernels import filter_loop as kernels
-from palrnn.inference.kernels.noise import RESAMPLING, fill_uniforms, stream_key
+from palrnn.inference.kernels.noise import resampling_uniforms
 from palrnn.inference.kernels.resampling import OUTSIDE
-from palrnn.inference.kernels.tiles import LANES
 from palrnn.inference.record import FilterDiedError, Record
 from palrnn.inference.resampling import SCHEMES, kernel_number
 from palrnn.model import PALRNN
@@ -27,8 +27,8 @@ def filter_pass(
 ) -> Record:
     """Return the record of one pass; ``plan (T-1,)`` says where to resample, -1 where the ESS decides."""
     steps, particles = len(x) - 1, config.particles
-    system, room = bundle_system(model), room_for(model)
-    mean, cov = initial_bundles(system, model, x[0], particles)
+    arrays, work = filter_arrays(model), workspace(model)
+    mean, cov = initial_bundles(arrays, model, x[0], particles)
     record = Record.empty(steps, particles, model.drift.latent_dim, model.drift.gated)
     record.mean[0] = mean[0, ::LANES]
     scheme, target = kernel_number(config.resampling), TARGETS[config.target]
@@ -37,15 +37,15 @@ def filter_pass(
     while done < steps:
         stop = min(done + piece, steps)
         done = kernels.filter_steps(
-            system, target, scheme, config.ess_threshold, plan, np.uint64(key), x, done, stop, mean, cov,
-            room, record,
+            arrays, target, scheme, config.ess_threshold, plan, np.uint64(key), x, done, stop, mean, cov,
+            work, record,
         )  # fmt: skip
         if done < 0:
             raise FilterDiedError.at(-1 - done, steps, particles)
         if scheme == OUTSIDE and record.resampled[done - 1]:
             uniforms, ancestors = np.empty(particles), record.ancestors[done]
-            fill_uniforms(np.uint64(stream_key(np.uint64(key), done - 1, RESAMPLING)), uniforms)
+            resampling_uniforms(np.uint64(key), done - 1, uniforms)
             SCHEMES[config.resampling](np.exp(record.log_weights), uniforms, ancestors)
             record.survivors[done - 1] = kernels.inherit(ancestors, mean, cov, record.log_weights)
         progress(done, steps, {"log_evidence": float(record.increments[:done].sum())})
-    return record._replace(mean=record.mean @ system.basis.T)
+    return record._replace(mean=record.mean @ arrays.basis.T)

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import Floats, as_floats
+from palrnn.engine.checks import Floats, as_floats, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.inference import reference_smoothing
 from palrnn.inference.codes import words_of
-from palrnn.inference.kernels import filter_loop, smoothing
+from palrnn.inference.kernels import smoothing
 from palrnn.inference.particle_filter import checked_series
-from palrnn.inference.system import padded, padded_system
+from palrnn.inference.path_arrays import padded, path_arrays
 from palrnn.model import ALRNN, PALRNN
 
 
@@ -68,11 +68,16 @@ class PathPosterior:
     lag_cov: Floats = field(repr=False)
 
 
-def path_posterior(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PathPosterior:
+def path_posterior(
+    model: PALRNN, x: ArrayLike, codes: ArrayLike, *, inputs: ArrayLike | None = None
+) -> PathPosterior:
     """Return the exact posterior of the states given ``x (T, N)`` and the gates ``codes (T-1, P)``.
 
-    Kalman filter and Rauch-Tung-Striebel smoother. The gates enter only through the transitions that they
-    select, as in the paper's filter; that they were drawn from the states is not used.
+    Kalman filter and Rauch-Tung-Striebel smoother. Without ``inputs``, the gates enter only through the
+    transitions that they select, as in the paper's filter; that they were drawn from the states is not used.
+    With the noisy gate inputs ``inputs (T-1, P)``, of which the codes are the signs, states are also
+    conditioned on these, as under ``target="exact"`` (`Smoothed` has both); ``log_likelihood`` is then the
+    sum of log p(x_{t+1} | x_{1:t}, inputs up to t).
     """
     pin_blas()
     series = checked_series(model, x)
@@ -80,34 +85,34 @@ def path_posterior(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PathPosteri
     wanted = (len(series) - 1, model.drift.gated)
     if gates.shape != wanted:
         raise ValueError(f"codes must have shape {wanted}, got {gates.shape}")
-    return _path_posterior(model.drift, model, series, gates > 0)
+    if inputs is None:
+        return _path_posterior(model.drift, model, series, gates > 0, None)
+    given = as_shape(inputs, "inputs", wanted)
+    if not np.array_equal(given > 0, gates > 0):
+        raise ValueError("inputs must be positive where codes are open, and only there")
+    return _path_posterior(model.drift, model, series, gates > 0, given)
 
 
 @singledispatch
-def _path_posterior(drift: Any, model: PALRNN, x: Floats, codes: NDArray[np.bool_]) -> PathPosterior:
+def _path_posterior(
+    drift: Any, model: PALRNN, x: Floats, codes: NDArray[np.bool_], inputs: Floats | None
+) -> PathPosterior:
     """Solve with what there is for this kind of ``drift``: `reference_smoothing`, or what is registered."""
-    path = reference_smoothing.walk(model, x, codes[None])
+    path = reference_smoothing.walk(model, x, codes[None], None if inputs is None else inputs[None])
     mean, cov, lagged = reference_smoothing.smoothed_moments(path)
     found = (path.filtered_mean, path.filtered_cov, mean, cov, lagged)
     return PathPosterior(float(path.log_likelihood[0]), *(array[:, 0] for array in found))
 
 
 @_path_posterior.register
-def _(drift: ALRNN, model: PALRNN, x: Floats, codes: NDArray[np.bool_]) -> PathPosterior:
+def _(
+    drift: ALRNN, model: PALRNN, x: Floats, codes: NDArray[np.bool_], inputs: Floats | None
+) -> PathPosterior:
     if not model.is_standard:
-        return _path_posterior.dispatch(object)(drift, model, x, codes)
+        return _path_posterior.dispatch(object)(drift, model, x, codes, inputs)
     path = empty_path(model, x)
-    lineage = np.zeros(len(codes), dtype=np.int32)
-    loglik = smoothing.walk(
-        padded_system(model),
-        filter_loop.PAPER,
-        np.uint64(0),
-        x,
-        lineage,
-        words_of(codes),
-        0,
-        path,
-    )
+    given = np.full(codes.shape, np.nan) if inputs is None else inputs
+    loglik = smoothing.walk(path_arrays(model), x, words_of(codes), given, 0, path)
     return _posterior(path, loglik, model.drift.latent_dim)
 
 

@@ -24,7 +24,7 @@ from palrnn.engine.checks import Floats
 from palrnn.engine.progress import Progress
 from palrnn.inference.codes import words_of
 from palrnn.inference.config import FilterConfig
-from palrnn.inference.kernels.noise import GATES, RESAMPLING, fill_normals, fill_uniforms, stream_key
+from palrnn.inference.kernels.noise import gate_normals, resampling_uniforms
 from palrnn.inference.kernels.resampling import settle
 from palrnn.inference.record import FilterDiedError, Record
 from palrnn.inference.resampling import SCHEMES
@@ -47,6 +47,11 @@ class Gates(NamedTuple):
     g: Floats
     variance: float
 
+    @property
+    def covariance(self) -> Floats:
+        """The covariance of the gate noise, ``(P, P)``."""
+        return self.variance * np.eye(len(self.g))
+
 
 def filter_pass(
     model: PALRNN, x: Floats, config: FilterConfig, key: int, plan: NDArray[np.int8], progress: Progress
@@ -60,7 +65,8 @@ def filter_pass(
         with np.errstate(all="ignore"):  # what overflows is a dead particle
             noise = gate_noise(key, t, n, model.drift.gated)
             codes, beliefs = draw_gates(beliefs, gates, noise, config.target)
-            beliefs = predict(beliefs, *model.drift.affine(codes), model.process_covariance)
+            J, b = model.drift.affine(codes)
+            beliefs = predict(beliefs, J, b, model.process_covariance)
             beliefs, log_likelihood = observe(beliefs, model, x[t + 1])
             log_weights[:], record.increments[t] = reweigh(log_weights, log_likelihood)
         if math.isnan(record.increments[t]):
@@ -89,7 +95,8 @@ def filter_pass(
 
 def gates_of(model: PALRNN) -> Gates:
     """Return the gate inputs of ``model``."""
-    return Gates(*model.drift.gate_map(), model.gate_std**2)
+    G, g = model.drift.gate_map()
+    return Gates(G, g, model.gate_std**2)
 
 
 def initial_beliefs(model: PALRNN, x1: Floats, n: int) -> Beliefs:
@@ -113,7 +120,7 @@ def draw_gates(beliefs: Beliefs, gates: Gates, noise: Floats, target: str) -> tu
     if target == "paper":
         nu = np.einsum("jk,nkl,jl->nj", G, beliefs.cov, G, optimize=True)
         return mean + np.sqrt(nu + variance) * noise > 0, beliefs
-    after, inputs, _ = condition(beliefs, G, g, variance * np.eye(len(g)), noise=noise)
+    after, inputs, _ = condition(beliefs, G, g, gates.covariance, noise=noise)
     return inputs > 0, after
 
 
@@ -235,12 +242,12 @@ def entropy_terms(probability: Floats) -> Floats:
 def gate_noise(key: int, step: int, n: int, gated: int) -> Floats:
     """The standard normal numbers ``(n, P)`` of all particles at one step."""
     noise = np.empty((gated, n))
-    fill_normals(np.uint64(stream_key(np.uint64(key), step, GATES)), 0, noise)
+    gate_normals(np.uint64(key), step, noise)
     return noise.T
 
 
 def resampling_noise(key: int, step: int, n: int) -> Floats:
     """The uniform numbers ``(n,)`` that resampling uses at one step."""
     uniforms = np.empty(n)
-    fill_uniforms(np.uint64(stream_key(np.uint64(key), step, RESAMPLING)), uniforms)
+    resampling_uniforms(np.uint64(key), step, uniforms)
     return uniforms

@@ -25,7 +25,7 @@ from palrnn.engine.checks import Floats
 from palrnn.inference.record import Filtered
 from palrnn.inference.reference import (
     Beliefs,
-    draw_gates,
+    condition,
     gate_noise,
     gates_of,
     initial_beliefs,
@@ -56,13 +56,11 @@ class PathBeliefs(NamedTuple):
     log_likelihood: Floats
 
 
-def walk(
-    model: PALRNN, x: Floats, codes: NDArray[np.bool_], *, noise: list[Floats] | None = None
-) -> PathBeliefs:
+def walk(model: PALRNN, x: Floats, codes: NDArray[np.bool_], inputs: Floats | None = None) -> PathBeliefs:
     """Run the Kalman filter along the gate paths ``codes (S, T-1, P)``.
 
-    ``noise``, of T-1 arrays (S, P), holds the numbers that the exact target drew its gates from, so that
-    beliefs are conditioned on the same gate inputs again; without it, on nothing but the data.
+    Beliefs are conditioned on the noisy gate ``inputs (S, T-1, P)``, if there are any, as under the exact
+    target; without, on nothing but the data.
     """
     paths, steps, dim = codes.shape[0], codes.shape[1], model.drift.latent_dim
     Q, C = model.process_covariance, model.process.root(dim)
@@ -71,8 +69,8 @@ def walk(
     gain, root = np.empty((steps, paths, dim, dim)), np.empty((steps + 1, paths, dim, dim))
     filtered, log_likelihood = [beliefs], np.zeros(paths)
     for t in range(steps):
-        if noise is not None:
-            _, beliefs = draw_gates(beliefs, gates, noise[t], "exact")
+        if inputs is not None:
+            beliefs, _, _ = condition(beliefs, gates.G, gates.g, gates.covariance, value=inputs[:, t])
         J, b = model.drift.affine(codes[:, t])
         mean[t] = beliefs.mean
         gain[t], root[t] = backward_kernel(beliefs, J, C)
@@ -91,6 +89,24 @@ def walk(
         root,
         log_likelihood,
     )
+
+
+def traced_inputs(filtered: Filtered, lineages: NDArray[np.int32], codes: NDArray[np.bool_]) -> Floats:
+    """Return the inputs ``(S, T-1, P)`` that a filter with the exact target drew along its lineages.
+
+    ``lineages (S, T-1)`` are slots of the filter, ``codes (S, T-1, P)`` their gates. The noise is made again.
+    """
+    model, x, n = filtered.model, filtered.x, filtered.particles
+    gates, beliefs = gates_of(model), initial_beliefs(model, x[0], len(lineages))
+    inputs = np.empty(codes.shape)
+    with np.errstate(all="ignore"):  # an explosion is noticed by those who ask for states
+        for t, slots in enumerate(lineages.T):
+            noise = gate_noise(filtered.key, t, n, model.drift.gated)[slots]
+            beliefs, inputs[:, t], _ = condition(beliefs, gates.G, gates.g, gates.covariance, noise=noise)
+            J, b = model.drift.affine(codes[:, t])
+            beliefs = predict(beliefs, J, b, model.process_covariance)
+            beliefs, _ = observe(beliefs, model, x[t + 1])
+    return inputs
 
 
 def backward_kernel(beliefs: Beliefs, J: Floats, C: Floats) -> tuple[Floats, Floats]:
@@ -136,13 +152,3 @@ def smoothed_moments(path: PathBeliefs) -> tuple[Floats, Floats, Floats]:
         cov[t] += lagged[t] @ transposed(path.gain[t])
         mean[t] += times(path.gain[t], mean[t + 1] - path.predicted[t + 1])
     return mean, cov, lagged
-
-
-def walk_of(filtered: Filtered, lineages: NDArray[np.int32], codes: NDArray[np.bool_]) -> PathBeliefs:
-    """Walk the lineages ``(S, T-1)`` of a filter pass again, whose gates are ``codes (S, T-1, P)``."""
-    noise = None
-    if filtered.target == "exact":
-        n, gated = filtered.particles, filtered.model.drift.gated
-        noise = [gate_noise(filtered.key, t, n, gated)[slots] for t, slots in enumerate(lineages.T)]
-    with np.errstate(all="ignore"):  # an explosion is noticed by those who ask for states
-        return walk(filtered.model, filtered.x, codes, noise=noise)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
@@ -9,23 +10,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from palrnn.engine.checks import Floats, as_int
+from palrnn.engine.checks import Floats, as_int, one_of
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.inference import reference_smoothing
-from palrnn.inference.codes import codes_of, words_of
-from palrnn.inference.fast_filter import TARGETS
+from palrnn.inference.codes import words_of
+from palrnn.inference.gate_paths import GatePaths, gibbs_paths, traced_paths
 from palrnn.inference.kernels import smoothing as kernels
 from palrnn.inference.path import empty_path
+from palrnn.inference.path_arrays import path_arrays
 from palrnn.inference.record import FilterDiedError, Filtered
-from palrnn.inference.system import padded_system
-from palrnn.model import ALRNN
+from palrnn.model import ALRNN, PALRNN
 
-_PATHS, _STATES = 0, 1
+METHODS = ("ancestors", "gibbs")
+_STATES = 1
 # numbers in the covariances that plain walks hold at once: a few of 64 MB
 _WALKED = 8_000_000
 # products of four states, as in the squares of scores, overflow beyond
 _BEYOND = 1e60
+# different paths beyond which a covariance over them is fair
+_ENOUGH = 64
+
+
+class FewPathsWarning(UserWarning):
+    """Paths have much in common: what varies over gate paths comes out too small."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,108 +41,160 @@ class Smoothed:
     """Draws from the smoothing distribution: S gate paths, K state trajectories for each.
 
     - ``codes (S, T-1, P)``: the gates of each path
+    - ``inputs (S, T-1, P)``: the noisy gate inputs u, of which the codes are the signs; NaN under the paper's
+      target, which does not condition on them
     - ``states (S, K, T, M)``: states given the path and all data
-    - ``distinct (T-1,)``: how many different paths there are up to each time; tracing ancestors coalesces, so
-      that early gates may come from few particles or one
-    - ``lineages (S, T-1)``: the particles that make up each path
+    - ``lineages (S, T-1)``: numbers for the draws that make up each path, the same for the same draw
+    - ``distinct (T-1,)``: how many different draws the paths pass through at each time
+    - ``method``: how the paths were drawn
     """
 
     codes: NDArray[np.bool_] = field(repr=False)
+    inputs: Floats = field(repr=False)
     states: Floats = field(repr=False)
-    distinct: NDArray[np.int64]
     lineages: NDArray[np.int32] = field(repr=False)
+    distinct: NDArray[np.int64]
+    method: str
 
     def __repr__(self) -> str:
         paths, draws, times, latent = self.states.shape
         return (
-            f"Smoothed({paths} paths x {draws} states, {times} times, {latent} units; "
-            f"distinct paths: {self.distinct[0]} at the first step, {self.distinct[-1]} at the last)"
+            f"Smoothed({paths} paths x {draws} states by {self.method!r}, {times} times, {latent} units; "
+            f"at least {self.distinct.min()} paths differ at any step)"
         )
 
 
-def smooth(filtered: Filtered, *, paths: int = 8, states_per_path: int = 1, seed: int = 0) -> Smoothed:
-    """Draw gate paths by tracing ancestors from the final weights, and states from the Gaussian smoother
-    given each.
+def smooth(
+    filtered: Filtered,
+    *,
+    paths: int = 8,
+    states_per_path: int = 1,
+    seed: int = 0,
+    method: str | None = None,
+    sweeps: int = 2,
+) -> Smoothed:
+    """Draw gate paths given all of the data, and states from the Gaussian smoother given each.
+
+    ``method="ancestors"``, the paper's, traces the ancestors of final particles. It coalesces: the early part
+    of all paths is soon one and the same. ``method="gibbs"`` starts from one such path and goes on from path
+    to path by ``sweeps`` passes of a conditional particle filter with ancestor sampling (see
+    `kernels.conditional`). Its paths differ from their neighbours everywhere and have no bias that depends on
+    the number of particles. It is the default where ``target="exact"``. Under the paper's target the
+    probability of a gate depends on the belief that all gates before it leave, so that no other past can be
+    weighed without walking the whole future again: there, ancestors are the only choice.
 
     The filter keeps no covariances: the Kalman filter is run again along each path, once for the part that
     paths have in common. States of one path share its gains and factors, so that each costs little more than
     a matrix-vector product per step. Where the model explodes and covariances cannot be factored any more, a
-    `FilterDiedError` says so.
+    `FilterDiedError` says so. Warns with `FewPathsWarning` where the paths pass through fewer than 16
+    different draws, or a quarter of what could be.
     """
+    found = drawn_paths(
+        filtered, paths=paths, states_per_path=states_per_path, seed=seed, method=method, sweeps=sweeps
+    )
+    if filtered.model.drift.gated:
+        _warn_of_few(found, filtered)
+    return found
+
+
+def drawn_paths(
+    filtered: Filtered,
+    *,
+    paths: int,
+    states_per_path: int,
+    seed: int,
+    method: str | None = None,
+    sweeps: int = 2,
+) -> Smoothed:
+    """Return what `smooth` returns, without warnings."""
     paths = as_int(paths, "paths", least=1)
     draws = as_int(states_per_path, "states_per_path", least=1)
+    sweeps = as_int(sweeps, "sweeps", least=1)
     if not isinstance(filtered, Filtered):
         raise ValueError(f"filtered must be what rbpf returns, got {type(filtered).__name__}")
+    method = _checked_method(method, filtered)
     pin_blas()
-    lineages = drawn_lineages(filtered, paths, seed)
-    words = filtered.code_words[np.arange(lineages.shape[1]), lineages]
-    codes = codes_of(words, filtered.model.drift.gated)
-    times, latent = filtered.mean.shape
-    noise = np.empty((paths, draws, times, latent))
-    for s in range(paths):
+    if method == "ancestors":
+        drawn = traced_paths(filtered, paths, seed)
+    else:
+        drawn = gibbs_paths(filtered, paths, sweeps, seed)
+    states = drawn_states(filtered.model, filtered.x, drawn, draws, seed)
+    distinct = np.array([len(np.unique(column)) for column in drawn.lineages.T], dtype=np.int64)
+    return Smoothed(drawn.codes, drawn.inputs, states, drawn.lineages, distinct, method)
+
+
+def drawn_states(model: PALRNN, x: Floats, paths: GatePaths, draws: int, seed: int) -> Floats:
+    """Return ``draws`` states for each path, ``(S, K, T, M)``; a path has its own random stream."""
+    noise = np.empty((len(paths.codes), draws, len(x), model.drift.latent_dim))
+    for s in range(len(noise)):
         generator(seed, _STATES, s).standard_normal(out=noise[s])
-    states = states_given_paths(filtered.model.drift, filtered, lineages, codes, noise)
+    states = states_given_paths(model.drift, model, x, paths, noise)
     if not (np.abs(states) < _BEYOND).all():
         raise FilterDiedError(
             "the states given a gate path are beyond all bounds, and their covariances no longer positive"
             " definite: the model explodes on this segment"
         )
-    distinct = np.array([len(np.unique(column)) for column in lineages.T], dtype=np.int64)
-    return Smoothed(codes, states, distinct, lineages)
+    return states
 
 
 @singledispatch
-def states_given_paths(
-    drift: Any, filtered: Filtered, lineages: NDArray[np.int32], codes: NDArray[np.bool_], noise: Floats
-) -> Floats:
+def states_given_paths(drift: Any, model: PALRNN, x: Floats, paths: GatePaths, noise: Floats) -> Floats:
     """Return states drawn given each path, made of standard normal ``noise (S, K, T, M)``, which is used up.
 
-    ``lineages (S, T-1)`` are the slots of the filter that each path runs through, ``codes (S, T-1, P)`` its
-    gates. `reference_smoothing`, unless something is registered for this kind of ``drift``.
+    `reference_smoothing`, unless something is registered for this kind of ``drift``.
     """
     size = max(1, _WALKED // (noise.shape[2] * noise.shape[3] ** 2))
+    inputs = None if np.isnan(paths.inputs).any() else paths.inputs
     for first in range(0, len(noise), size):
         some = slice(first, first + size)
-        walk = reference_smoothing.walk_of(filtered, lineages[some], codes[some])
-        noise[some] = reference_smoothing.sampled_states(walk, noise[some])
+        with np.errstate(all="ignore"):  # an explosion is noticed by the caller
+            walk = reference_smoothing.walk(
+                model, x, paths.codes[some], None if inputs is None else inputs[some]
+            )
+            noise[some] = reference_smoothing.sampled_states(walk, noise[some])
     return noise
 
 
 @states_given_paths.register
-def _(
-    drift: ALRNN, filtered: Filtered, lineages: NDArray[np.int32], codes: NDArray[np.bool_], noise: Floats
-) -> Floats:
-    model, x = filtered.model, filtered.x
+def _(drift: ALRNN, model: PALRNN, x: Floats, paths: GatePaths, noise: Floats) -> Floats:
     if not model.is_standard:
-        return states_given_paths.dispatch(object)(drift, filtered, lineages, codes, noise)
-    steps, words = lineages.shape[1], words_of(codes)
-    system, room = padded_system(model), empty_path(model, x)
+        return states_given_paths.dispatch(object)(drift, model, x, paths, noise)
+    steps, words = paths.lineages.shape[1], words_of(paths.codes)
+    system, room = path_arrays(model), empty_path(model, x)
     before = np.full(steps, -1, dtype=np.int32)
-    for s in np.lexsort(lineages.T[::-1]):
-        shared = _shared(before, lineages[s])
+    for s in np.lexsort(paths.lineages.T[::-1]):
+        shared = _shared(before, paths.lineages[s])
         if shared < steps:
-            kernels.walk(
-                system,
-                TARGETS[filtered.target],
-                np.uint64(filtered.key),
-                x,
-                lineages[s],
-                words[s],
-                shared,
-                room,
-            )
+            kernels.walk(system, x, words[s], paths.inputs[s], shared, room)
         kernels.sample_states(room, noise[s])
-        before = lineages[s]
+        before = paths.lineages[s]
     return noise
 
 
-def drawn_lineages(filtered: Filtered, paths: int, seed: int) -> NDArray[np.int32]:
-    """Return ``(S, T-1)`` slots: final particles drawn by their weights, with their ancestors."""
-    weights = np.exp(filtered.log_weights)
-    last = generator(seed, _PATHS).choice(filtered.particles, size=paths, p=weights / weights.sum())
-    lineages = np.empty((paths, len(filtered.increments)), dtype=np.int32)
-    kernels.trace(filtered.ancestors, last.astype(np.int64), lineages)
-    return lineages
+def _checked_method(method: str | None, filtered: Filtered) -> str:
+    possible = filtered.target == "exact" and filtered.model.drift.gated > 0
+    if method is None:
+        return "gibbs" if possible else "ancestors"
+    if one_of(method, "method", METHODS) == "gibbs" and not possible:
+        raise ValueError("method='gibbs' needs a filter with target='exact', and a model with gates")
+    return method
+
+
+def _warn_of_few(found: Smoothed, filtered: Filtered) -> None:
+    paths, fewest = len(found.codes), int(found.distinct.min())
+    most = min(paths, _ENOUGH, filtered.particles if found.method == "ancestors" else paths)
+    if 4 * fewest >= most:
+        return
+    if found.method == "gibbs":
+        remedy = "more sweeps"
+    else:
+        remedy = "more particles" + (" or method='gibbs'" if filtered.target == "exact" else "")
+    warnings.warn(
+        f"the {paths} paths pass through {fewest} different draws at step {int(found.distinct.argmin())}:"
+        f" what varies over gate paths comes out too small; take {remedy}",
+        FewPathsWarning,
+        stacklevel=3,
+    )
 
 
 def _shared(one: NDArray[np.int32], other: NDArray[np.int32]) -> int:

@@ -226,8 +226,9 @@ class _SystemRun:
         self.z = as_shape(start, "x1", (len(system.typical),))
 
     def carry(self, V: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
+        field, jacobian = self.system.field, self.system.jacobian
         return kernels.system_tangents(
-            self.system.number, self.parameters, self.dt, steps, BOUND, self.z, V, first, block, sums
+            field, jacobian, self.parameters, self.dt, steps, BOUND, self.z, V, first, block, sums
         )
 
 

@@ -33,7 +33,7 @@ class Scorecard:
     surrogate without noise); ``dstsp_floor`` and ``spectrum_floor`` what the true system scores against
     itself; ``reference_exponents`` the true system's own (of a series, what the caller gave, or None).
     ``symbols`` is None if the rollout diverged, ``fixed_points`` if there are too many regions to solve.
-    ``reference (steps, N)`` is in raw coordinates.
+    ``reference (steps, N)`` is in raw coordinates, simulated by ``system`` where that is not None.
     """
 
     hard: Quantities
@@ -47,13 +47,15 @@ class Scorecard:
     fixed_points: FixedPoints | None
     reference: Floats
     gated: int
+    system: str | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return all numbers as plain values for JSON; what is infinite or does not exist is None."""
         known = self.reference_exponents
         points, symbols = self.fixed_points, self.symbols
         return {
             "steps": len(self.reference),
+            "system": self.system,
             "hard": _run_dict(self.hard),
             "sampled": None if self.sampled is None else _run_dict(self.sampled),
             "dstsp_floor": _floor_dict(self.dstsp_floor),
@@ -149,6 +151,7 @@ def scorecard(
         fixed_points=fixed_points(drift) if drift.gated <= _MOST_GATED else None,
         reference=truth,
         gated=drift.gated,
+        system=reference.name if isinstance(reference, System) else None,
     )
 
 

@@ -107,6 +107,10 @@ class PiecewiseAffine:
         start = as_shape(z1, "z1", (self.latent_dim,))
         return rollout_from(self, start, as_int(steps, "steps", least=1), as_int(discard, "discard"))
 
+    def __repr__(self: Any) -> str:
+        sizes = f"latent_dim={self.latent_dim}, observed_dim={self.observed_dim}, gated={self.gated}"
+        return f"{type(self).__name__}({sizes})"
+
 
 def last_axis(value: ArrayLike, name: str, dim: int) -> Floats:
     """Return ``value`` as finite numbers with ``dim`` entries in its last axis."""

@@ -8,15 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from palrnn.paper.claim import Claim, Finding
-    from palrnn.paper.fidelity import fidelity_page
-    from palrnn.paper.presets import Preset, load_preset, preset_in
-    from palrnn.paper.reproduction import Reproduction, reproduce, results_status
-    from palrnn.paper.study import Study, all_studies, study_tasks
-    from palrnn.paper.tables import Tables
-    from palrnn.paper.zoo import ZooModel, load_from_zoo, zoo_models
-
 _FILES = {
     "claim": ("Claim", "Finding"),
     "fidelity": ("fidelity_page",),
@@ -28,27 +19,20 @@ _FILES = {
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 
-__all__ = [
-    "Claim",
-    "Finding",
-    "Preset",
-    "Reproduction",
-    "Study",
-    "Tables",
-    "ZooModel",
-    "all_studies",
-    "fidelity_page",
-    "load_from_zoo",
-    "load_preset",
-    "preset_in",
-    "reproduce",
-    "results_status",
-    "study_tasks",
-    "zoo_models",
-]
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(f"palrnn.paper.{_HOME[name]}"), name)
     raise AttributeError(f"module 'palrnn.paper' has no attribute {name!r}")
+
+
+if TYPE_CHECKING:
+    from palrnn.paper.claim import *  # noqa: F403
+    from palrnn.paper.fidelity import *  # noqa: F403
+    from palrnn.paper.presets import *  # noqa: F403
+    from palrnn.paper.reproduction import *  # noqa: F403
+    from palrnn.paper.study import *  # noqa: F403
+    from palrnn.paper.tables import *  # noqa: F403
+    from palrnn.paper.zoo import *  # noqa: F403

@@ -19,7 +19,7 @@ from palrnn.sweeps import Store, Task, archive_contents, write_archive
 from palrnn.sweeps.archive import restore_times
 
 
-def pack(preset: Preset, store: Store) -> None:
+def archive_results(preset: Preset, store: Store) -> None:
     """Write the zoo and the records of all finished tasks."""
     models, figures = {}, {}
     for regime in all_regimes(preset):
@@ -32,14 +32,14 @@ def pack(preset: Preset, store: Store) -> None:
     write_archive(store, study_tasks(preset))
 
 
-def unpack(preset: Preset, store: Store) -> None:
+def restore_results(preset: Preset, store: Store) -> None:
     """Put back the results that the archive holds and the folder lacks."""
-    for task, data in archived_results(preset, store):
+    for task, data in results_in_archive(preset, store):
         store.put(task, data)
     restore_times(store)
 
 
-def archived_results(preset: Preset, store: Store) -> Iterator[tuple[Task, bytes]]:
+def results_in_archive(preset: Preset, store: Store) -> Iterator[tuple[Task, bytes]]:
     """Yield the tasks, with their results, that the archive holds and the folder lacks."""
     if (store.folder / ZOO).is_file():
         known = zoo_models(store.folder)

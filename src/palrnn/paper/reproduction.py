@@ -12,7 +12,7 @@ from palrnn.engine.checks import one_of
 from palrnn.engine.files import write_text
 from palrnn.engine.folders import check_file, check_folder, writable_folder
 from palrnn.engine.progress import Progress
-from palrnn.paper.archive import archived_results, pack, unpack
+from palrnn.paper.archive import archive_results, restore_results, results_in_archive
 from palrnn.paper.fidelity import TITLE, fidelity_page
 from palrnn.paper.figures import draw_figures
 from palrnn.paper.presets import Preset, keep_preset, preset_in
@@ -58,7 +58,7 @@ def reproduce(
             return Reproduction(None, _report(keep_preset(place, scale), place, page))
     with closing(_engine(workers, scheduler)) as engine, writable_folder(place, "sweep", f"study {study}"):
         preset, store = keep_preset(place, scale), Store(place)
-        unpack(preset, store)
+        restore_results(preset, store)
         tasks = study_tasks(preset, None if study == "all" else [study])
         tally = run(tasks, store, engine, retry_failed=retry_failed, progress=progress)
         return Reproduction(tally, _report(preset, place, page))
@@ -71,7 +71,7 @@ def results_status(folder: str | os.PathLike[str]) -> dict[str, Any]:
     archive only, as in a fresh clone, count as done.
     """
     preset, store = preset_in(folder), Store(folder)
-    archived = {task for task, _ in archived_results(preset, store)}
+    archived = {task for task, _ in results_in_archive(preset, store)}
     return {"scale": preset.scale} | sweep_status(store, study_tasks(preset), archived)
 
 
@@ -80,7 +80,7 @@ def _report(preset: Preset, place: Path, page: str | os.PathLike[str] | None) ->
     store = Store(place)
     if (place / "tasks").is_dir():
         write_tables(preset, store)
-        pack(preset, store)
+        archive_results(preset, store)
     summary = write_summary(preset, place)
     draw_figures(preset, place)
     if page is not None:

@@ -3,7 +3,7 @@
 A study is one file in ``studies/`` with one class, and a section of the same name in the presets:
 
     @study("toy", place=10)
-    class Toy(Study[ToySettings]):
+    class ToyStudy(Study[ToySettings]):
         Settings = ToySettings
         def tasks(self): ...
         def tables(self, store): ...
@@ -39,6 +39,8 @@ C = TypeVar("C", bound="type[Study[Any]]")
 FINDINGS = "What the paper's numbers do not show"
 
 _STUDIES: dict[str, type[Study[Any]]] = {}
+# words of the command, and what all studies share in a preset
+_RESERVED = ("all", "report", "scale", "resamples", "data", "training", "invariants")
 
 
 class Picture(NamedTuple):
@@ -119,6 +121,8 @@ def study(name: str, *, place: int = 1000) -> Callable[[C], C]:
     """Register a study under ``name``; ``place`` orders tasks, claims and figures."""
 
     def register(cls: C) -> C:
+        if name in _RESERVED or not name.isidentifier():
+            raise ValueError(f"name must be a word that is not {', '.join(_RESERVED)}, got {name!r}")
         there = _STUDIES.get(name)
         if there is not None and (there.__module__, there.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"name must be new, but {there.__module__} has a study {name!r}")

@@ -20,35 +20,25 @@ if TYPE_CHECKING:
     from palrnn.paper.presets import Preset
 
 Rows: TypeAlias = list[dict[str, Any]]
+_SUFFIXES = (".csv", ".csv.gz")
 
 
-class Tables:
+class Tables(dict[str, "pd.DataFrame"]):
     """The tables of a results folder by name, each read when it is first asked for."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        super().__init__()
         self.folder = Path(folder)
-        self._read: dict[str, pd.DataFrame] = {}
 
-    def __contains__(self, name: str) -> bool:
-        return self._file(name) is not None
+    def __contains__(self, name: object) -> bool:
+        return any((self.folder / f"{name}{suffix}").is_file() for suffix in _SUFFIXES)
 
-    def __getitem__(self, name: str) -> pd.DataFrame:
+    def __missing__(self, name: str) -> pd.DataFrame:
         import pandas as pd
 
-        if name not in self._read:
-            file = self._file(name)
-            if file is None:
-                raise KeyError(name)
-            self._read[name] = pd.read_csv(file)
-        return self._read[name]
-
-    def get(self, name: str) -> pd.DataFrame | None:
-        """The table, or None if it is not there yet."""
-        return None if self._file(name) is None else self[name]
-
-    def _file(self, name: str) -> Path | None:
-        files = [self.folder / f"{name}{suffix}" for suffix in (".csv", ".csv.gz")]
-        return next((file for file in files if file.is_file()), None)
+        files = [self.folder / f"{name}{suffix}" for suffix in _SUFFIXES]
+        self[name] = pd.read_csv(next((file for file in files if file.is_file()), files[0]))
+        return self[name]
 
 
 def write_tables(preset: Preset, store: Store) -> None:

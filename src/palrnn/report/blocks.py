@@ -7,8 +7,6 @@ put in as it is: `palrnn.report.page.rendered` escapes all of it, in one place.
 from __future__ import annotations
 
 import base64
-import csv
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from palrnn.engine.plain import plain
+from palrnn.engine.tables import table_text
 
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
@@ -150,7 +151,7 @@ class Page:
     downloads: tuple[Download, ...] = ()
 
 
-def packed(values: ArrayLike, dtype: str = "f4") -> dict[str, str]:
+def typed_array(values: ArrayLike, dtype: str = "f4") -> dict[str, str]:
     """Return an array as Plotly's typed-array specification: 5.3 characters per number, not about ten."""
     array = np.ascontiguousarray(np.ravel(values), dtype=np.dtype(dtype).newbyteorder("<"))
     return {"dtype": dtype, "bdata": base64.b64encode(array.tobytes()).decode()}
@@ -158,16 +159,12 @@ def packed(values: ArrayLike, dtype: str = "f4") -> dict[str, str]:
 
 def csv_download(name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Download:
     """Return a CSV file with a header line; floats keep six significant digits, missing values are empty."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([_cell(value) for value in row] for row in rows)
-    return Download(name, buffer.getvalue())
+    return Download(name, table_text(header, rows, digits=6))
 
 
 def json_download(name: str, value: Any) -> Download:
     """Return a JSON file; NaN and infinity become null."""
-    return Download(name, json.dumps(jsonable(value), indent=1, allow_nan=False) + "\n", "application/json")
+    return Download(name, json.dumps(plain(value), indent=1, allow_nan=False) + "\n", "application/json")
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -183,24 +180,3 @@ def number(value: float | None, digits: int = 3) -> str:
         mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
         text = f"{mantissa}×10{str(int(exponent)).translate(_RAISED)}"
     return text.replace("-", "−")
-
-
-def jsonable(value: Any) -> Any:
-    """Return ``value`` in JSON's types: arrays as lists, NaN and infinity as None."""
-    if isinstance(value, Mapping):
-        return {str(key): jsonable(part) for key, part in value.items()}
-    if isinstance(value, np.ndarray):
-        return jsonable(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [jsonable(part) for part in value]
-    if isinstance(value, np.generic):
-        return jsonable(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, (float, np.floating)):
-        return f"{value:.6g}" if np.isfinite(value) else ""
-    return value

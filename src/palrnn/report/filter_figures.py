@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from palrnn.engine.checks import Floats
-from palrnn.engine.style import BLACK, BLUE, ORANGE, SEQUENTIAL, SKY, VERMILION, styled
+from palrnn.engine.style import BLACK, BLUE, ORANGE, SEQUENTIAL, SKY, VERMILION, save_figure, styled
+from palrnn.engine.tables import write_table
 from palrnn.inference import Filtered
+
+
+def save_filter(filtered: Filtered, folder: Path, *, start: int = 0) -> None:
+    """Write filter.csv, one line for each row that was scored, and diagnostics.png into ``folder``."""
+    columns: dict[str, list[Any]] = {
+        "row": list(range(start + 1, start + 1 + len(filtered.increments))),
+        "log_evidence": filtered.increments.tolist(),
+        "ess": filtered.ess.tolist(),
+        "resampled": filtered.resampled.astype(int).tolist(),
+        "survivors": filtered.survivors.tolist(),
+        "code_entropy_bits": filtered.code_entropy.tolist(),
+        "bit_entropy_bits": filtered.bit_entropy.tolist(),
+    }
+    columns |= {f"gate_{j}": p.tolist() for j, p in enumerate(filtered.gate_probability.T, start=1)}
+    write_table(folder / "filter.csv", list(columns), list(zip(*columns.values(), strict=True)))
+    save_figure(diagnostics_figure(filtered, start=start), folder / "diagnostics.png")
 
 
 def diagnostics_figure(filtered: Filtered, *, start: int = 0) -> Figure:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from palrnn.engine.checks import Floats
-from palrnn.engine.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, styled
-from palrnn.geometry import GeometryComparison, InvariantErrorBars, Mismatch, ObservedInformation
+from palrnn.engine.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, save_figure, styled
+from palrnn.geometry import GeometryComparison, InvariantErrorBars, Mismatch
 
 _ITF, _OBSERVED = VERMILION, BLUE
+
+
+def save_geometry(found: GeometryComparison, bars: Mapping[str, InvariantErrorBars], folder: Path) -> None:
+    """Write geometry.png, error_bars.png and matrices.safetensors into ``folder``, those that there are."""
+    save_figure(geometry_figure(found), folder / "geometry.png")
+    if bars:
+        save_figure(error_bars_figure(dict(bars)), folder / "error_bars.png")
+    if found.itf is not None:
+        found.save_matrices(folder / "matrices.safetensors")
 
 
 def geometry_figure(comparison: GeometryComparison) -> Figure:
@@ -19,14 +31,14 @@ def geometry_figure(comparison: GeometryComparison) -> Figure:
     with styled():
         if found is None:
             figure = Figure(figsize=(5.0, 3.6), layout="constrained")
-            missing_panel(figure.subplots(), comparison.observed)
+            missing_panel(figure.subplots(), comparison)
             return figure
         figure = Figure(figsize=(9.6, 7.2), layout="constrained")
         axes = figure.subplots(2, 2)
         spectrum_panel(axes[0, 0], found)
         gamma_panel(axes[0, 1], found)
         overlap_panel(axes[1, 0], found)
-        missing_panel(axes[1, 1], comparison.observed)
+        missing_panel(axes[1, 1], comparison)
     return figure
 
 
@@ -74,25 +86,25 @@ def overlap_panel(axes: Axes, found: Mismatch) -> None:
     axes.legend(loc="upper left")
 
 
-def missing_panel(axes: Axes, observed: ObservedInformation) -> None:
-    """Draw the traces of Louis' identity: complete, what is missing and why, and what remains."""
-    errors = observed.standard_errors
-    bars: list[tuple[str, float, str, str]] = [("complete", observed.trace_complete, "complete", SKY)]
-    if observed.trace_missing_state is None or observed.trace_missing_switching is None:
-        bars.append(("missing", observed.trace_missing, "missing", ORANGE))
+def missing_panel(axes: Axes, comparison: GeometryComparison) -> None:
+    """Draw the traces of Louis' identity per step: complete, what is missing and why, and what remains."""
+    figures = comparison.figures
+    parts = [("complete", "complete", SKY)]
+    if figures["trace_missing_state"] is None:
+        parts.append(("missing", "missing", ORANGE))
     else:
-        bars.append(("missing:\nstate", observed.trace_missing_state, "missing_state", ORANGE))
-        bars.append(("missing:\nswitching", observed.trace_missing_switching, "missing_switching", VERMILION))
-    bars.append(("observed", observed.trace_observed, "observed", BLUE))
-    for place, (_, value, name, colour) in enumerate(bars):
-        error = errors[name] if np.isfinite(errors[name]) else 0.0
+        parts.append(("missing:\nstate", "missing_state", ORANGE))
+        parts.append(("missing:\nswitching", "missing_switching", VERMILION))
+    parts.append(("observed", "observed", BLUE))
+    for place, (_, name, colour) in enumerate(parts):
+        value, error = figures[f"trace_{name}"], figures[f"trace_{name}_stderr"] or 0.0
         axes.bar(place, value, color=colour, yerr=error or None, capsize=3)
         top = max(value + error, 0.0)
         axes.annotate(f"{value:.3g}", (place, top), xytext=(0, 3), textcoords="offset points", ha="center")
     axes.axhline(0.0, color=BLACK, linewidth=0.8)
     axes.margins(y=0.15)
-    axes.set_xticks(range(len(bars)), [label for label, *_ in bars])
-    axes.set(title=f"Louis' identity by trace: MIR {observed.mir:.3f}", ylabel="trace")
+    axes.set_xticks(range(len(parts)), [label for label, *_ in parts])
+    axes.set(title=f"Louis' identity by trace: MIR {figures['mir']:.3f}", ylabel="trace per step")
 
 
 def error_bars_figure(bars: dict[str, InvariantErrorBars]) -> Figure:

@@ -17,6 +17,7 @@ from importlib.resources import files
 from typing import Any
 
 from palrnn.engine.files import write_text
+from palrnn.engine.plain import plain
 from palrnn.report.blocks import (
     Block,
     Cards,
@@ -29,11 +30,13 @@ from palrnn.report.blocks import (
     Side,
     Table,
     Text,
-    jsonable,
 )
 
 #: Keys whose strings Plotly would read as markup; they hold plain text here and are escaped on the way out.
 _FIGURE_TEXT = frozenset({"name", "text", "hovertext", "ticktext", "title", "customdata", "x", "y"})
+
+#: By this a report is recognised as one of ours, which the next one may replace.
+MARK = '<meta name="generator" content="palrnn report">'
 
 _ANGLES = str.maketrans("<>", "‹›")
 
@@ -58,6 +61,7 @@ def rendered(page: Page) -> str:
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
             f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n',
+            f"{MARK}\n",
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n',
             f"<title>{escape(page.title)}</title>\n<style>{_asset('page.css')}</style>\n</head>\n<body>\n",
@@ -203,7 +207,7 @@ def _plain(value: Any, key: str = "", *, canvas: bool = False) -> Any:
         return [_plain(part, key, canvas=canvas) for part in value]
     if isinstance(value, str) and key in _FIGURE_TEXT:
         return value.translate(_ANGLES) if canvas else escape(value)
-    return jsonable(value)
+    return plain(value)
 
 
 def _json(value: Any) -> str:

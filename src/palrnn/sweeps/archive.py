@@ -13,8 +13,9 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from palrnn.engine.files import write_bytes
 from palrnn.sweeps.store import SESSIONS, TIMINGS, Store, line_bytes
@@ -46,7 +47,7 @@ def archive_contents(store: Store, tasks: Iterable[Task]) -> Iterator[tuple[Task
     with _entries(store) as entries:
         for task in tasks:
             if store.name(task) in entries and not store.has(task):
-                data = entries.read(store.name(task))
+                data = entries[store.name(task)]()
                 if task.kind.suffix == ".json" and not _is_result(data, task):
                     raise ValueError(f"{store.name(task)} is not the result of its task")
                 yield task, data
@@ -57,7 +58,7 @@ def restore_times(store: Store) -> None:
     with _entries(store) as entries:
         for name in (TIMINGS, SESSIONS):
             if name in entries and not (store.folder / name).exists():
-                write_bytes(store.folder / name, entries.read(name))
+                write_bytes(store.folder / name, entries[name]())
 
 
 def _is_result(data: bytes, task: Task) -> bool:
@@ -67,29 +68,21 @@ def _is_result(data: bytes, task: Task) -> bool:
         return False
 
 
-class _Entries:
-    def __init__(self, file: zipfile.ZipFile | None) -> None:
-        self.file = file
-        self.sizes = {} if file is None else {entry.filename: entry.file_size for entry in file.infolist()}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.sizes
-
-    def read(self, name: str) -> bytes:
-        assert self.file is not None
-        if self.sizes[name] > MOST_BYTES:
-            raise ValueError(f"{name} claims {self.sizes[name]:,} bytes")
-        return self.file.read(name)
-
-
 @contextmanager
-def _entries(store: Store) -> Iterator[_Entries]:
+def _entries(store: Store) -> Iterator[dict[str, Callable[[], bytes]]]:
+    """The entries of the archive by name, each to be called for its content; none without an archive."""
     path = store.folder / RECORDS
     if not path.is_file():
-        yield _Entries(None)
+        yield {}
         return
     try:
         with zipfile.ZipFile(path) as file:
-            yield _Entries(file)
+            yield {entry.filename: partial(_content, file, entry) for entry in file.infolist()}
     except (zipfile.BadZipFile, zlib.error, ValueError, RuntimeError, NotImplementedError, EOFError) as error:
         raise ValueError(f"{path}: not an archive of results, or damaged: {error}") from None
+
+
+def _content(file: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    if entry.file_size > MOST_BYTES:
+        raise ValueError(f"{entry.filename} claims {entry.file_size:,} bytes")
+    return file.read(entry)

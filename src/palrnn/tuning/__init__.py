@@ -4,7 +4,7 @@ from palrnn.tuning.comparison import Comparison, compare, comparison_configs
 from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.evaluation import HeldOutEvaluation, RolloutInvariants, heldout_evaluation
 from palrnn.tuning.history import TuningHistory
-from palrnn.tuning.saem import SAEMResult, saem
+from palrnn.tuning.saem import SAEMResult, check_saem, saem
 from palrnn.tuning.sequences import lorenz63_sequences
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "SAEMConfig",
     "SAEMResult",
     "TuningHistory",
+    "check_saem",
     "compare",
     "comparison_configs",
     "heldout_evaluation",

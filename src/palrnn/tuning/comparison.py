@@ -13,8 +13,9 @@ import io
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,9 +23,11 @@ from numpy.typing import ArrayLike
 from palrnn.data import Standardizer
 from palrnn.engine.checks import as_float, as_floats, as_instance
 from palrnn.engine.files import write_text
+from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
 from palrnn.model import PALRNN
 from palrnn.tuning.config import SAEMConfig
+from palrnn.tuning.history import TuningHistory
 from palrnn.tuning.saem import SAEMResult, saem
 
 _EXPONENT_SLACK = 0.2
@@ -76,6 +79,24 @@ class Comparison:
             and math.isnan(history["diverged_at"][-1])
             and after <= before + self.slack
             and abs(new - true) <= abs(old - true) + _EXPONENT_SLACK * abs(true)
+        )
+
+    @classmethod
+    def of(cls, result: SAEMResult) -> Comparison:
+        """Return one tuning before and after, side by side."""
+        rows = result.history.rows
+        before = replace(result, history=TuningHistory.of(rows[:1]))
+        return cls({"before": before, result.config.configuration: result}, 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rows, the course of each tuning and which is chosen, as plain values."""
+        course = {name: result.history.columns for name, result in self.results.items()}
+        return plain(
+            {
+                "rows": {name: self.row(name) for name in self.results},
+                "chosen": self.chosen,
+                "history": course,
+            }
         )
 
     def table(self) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from palrnn.engine.config import Config, Count, Level, Positive, Whole
+from palrnn.forcing.config import AnyForcing
+from palrnn.model import Forcing
 
 Configuration = Literal["baseline", "calib", "full", "anchored"]
 
@@ -16,8 +18,10 @@ class SAEMConfig(Config):
 
     ``configuration`` says what is updated: nothing (``baseline``), the process and observation deviations
     (``calib``), these and the drift (``full``), or the same with the teacher-forcing loss as a second term
-    (``anchored``, with the weight ``beta``).
+    (``anchored``, with the weight ``beta``, under ``forcing``; ``tau`` is another way to give that).
     """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     configuration: Configuration = "full"
     length: Count = 32
@@ -45,7 +49,7 @@ class SAEMConfig(Config):
     learn_gate_std: bool = False
     diagonal_noise: bool = False
     beta: Level = 100.0
-    tau: Count = 16
+    forcing: AnyForcing = Forcing.identity(16)
     anchor_length: Annotated[Count, Field(ge=2)] = 200
     anchor_steps: Count = 50
 
@@ -56,6 +60,16 @@ class SAEMConfig(Config):
     rollout_discard: Whole = 1000
     dt: Positive = 0.01
     reference_lyapunov: float | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _forcing_from_tau(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "tau" not in values:
+            return values
+        if "forcing" in values:
+            raise ValueError("forcing says all; leave out tau")
+        rest = {name: value for name, value in values.items() if name != "tau"}
+        return rest | {"forcing": values["tau"]}
 
     @model_validator(mode="after")
     def _something_left(self) -> Self:

@@ -17,7 +17,8 @@ import numpy as np
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.seeds import kernel_seed
-from palrnn.inference import FilterDiedError, rbpf, smooth
+from palrnn.inference import FilterDiedError, rbpf
+from palrnn.inference.smoothing import drawn_paths
 from palrnn.model import PALRNN
 from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.statistics import Statistics, sufficient_statistics
@@ -46,11 +47,12 @@ def window_expectation(
             resampling=config.resampling,
             ess_threshold=config.ess_threshold,
         )
-        samples = smooth(
+        samples = drawn_paths(
             filtered,
             paths=config.paths,
             states_per_path=config.states_per_path,
             seed=kernel_seed(seed, *stream, 1),
+            method="ancestors",
         )
     except FilterDiedError:
         return None

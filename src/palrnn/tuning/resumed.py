@@ -25,10 +25,20 @@ def checked_iteration(file: Path, checkpoint: Checkpoint, task: dict[str, Any], 
         ("seed", "another seed"),
         ("data", "another model or data"),
     ):
-        if notes.get(name) != task[name]:
+        if _today(name, notes.get(name)) != task[name]:
             raise ValueError(f"{file}: holds a run with {words}; choose another folder")
     total = config.iterations if config.learns_noise else 0
     return Stored(file, checkpoint.arrays, notes).whole("iteration", least=0, most=total)
+
+
+def _today(name: str, noted: Any) -> Any:
+    """Return a note as it would be written today: settings of 0.1 told an interval instead of the forcing."""
+    if name != "config" or not isinstance(noted, dict):
+        return noted
+    try:
+        return SAEMConfig(**noted).model_dump(mode="json")
+    except ValueError:
+        return noted
 
 
 def checked_model(file: Path, checkpoint: Checkpoint, start: PALRNN, config: SAEMConfig) -> PALRNN:

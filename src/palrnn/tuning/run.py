@@ -49,12 +49,11 @@ class RunFolder:
     standardizer: Standardizer | None
 
     @classmethod
-    def opened(
+    def of(
         cls, path: str | os.PathLike[str], model: PALRNN, problem: Problem, standardizer: Standardizer | None
     ) -> RunFolder:
-        """Make the folder if need be."""
+        """Return the folder of this task, which need not be there yet."""
         folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
         settings = problem.config.model_dump(mode="json")
         task = {"config": settings, "seed": problem.seed, "data": _digest(model, problem)}
         return cls(folder, model, problem.config, task, standardizer)
@@ -69,6 +68,7 @@ class RunFolder:
         arrays = {f"history.{name}": column for name, column in TuningHistory.of(state.rows).columns.items()}
         if state.average is not None:
             arrays |= {f"average.{name}": value for name, value in state.average.arrays().items()}
+        self.path.mkdir(parents=True, exist_ok=True)
         training = {"saem": self.task | {"iteration": state.iteration}}
         save_checkpoint(
             self.path / CHECKPOINT,
@@ -77,6 +77,7 @@ class RunFolder:
             dt=self.config.dt,
             training=training,
             arrays=arrays,
+            forcing=self.config.forcing.final,
         )
 
     def load(self) -> State:

@@ -85,7 +85,7 @@ def saem(
     config = SAEMConfig() if config is None else config
     problem = _checked(model, sequences, config, seed, heldout, reference, standardizer)
     pin_blas()
-    folder = None if run is None else RunFolder.opened(run, model, problem, standardizer)
+    folder = None if run is None else RunFolder.of(run, model, problem, standardizer)
     state = folder.load() if folder is not None and folder.begun else None
     total = config.iterations if config.learns_noise else 0
     workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
@@ -103,6 +103,24 @@ def saem(
                 folder.save(state)
             report(state.iteration, total, {"evidence": state.last("evidence")})
     return SAEMResult(state.model, TuningHistory.of(state.rows), config, seed, time.perf_counter() - started)
+
+
+def check_saem(
+    model: PALRNN,
+    sequences: ArrayLike | Sequence[ArrayLike],
+    config: SAEMConfig | None = None,
+    *,
+    seed: int = 0,
+    heldout: ArrayLike | Sequence[ArrayLike] | None = None,
+    reference: ArrayLike | None = None,
+    run: str | os.PathLike[str] | None = None,
+    standardizer: Standardizer | None = None,
+) -> None:
+    """Refuse what `saem` with the same arguments would refuse; write nothing."""
+    config = SAEMConfig() if config is None else config
+    problem = _checked(model, sequences, config, seed, heldout, reference, standardizer)
+    if run is not None and (folder := RunFolder.of(run, model, problem, standardizer)).begun:
+        folder.load()
 
 
 def _checked(
@@ -165,7 +183,7 @@ def provisional(
             statistics,
             model,
             anchor,
-            forcing=config.tau,
+            forcing=config.forcing,
             beta=config.beta,
             ridge=ridge,
             towards=towards,
@@ -196,7 +214,7 @@ def _row(problem: Problem, model: PALRNN, iteration: int, total: int, threads: i
         "gate_std": model.gate_std,
     }
     if problem.anchor is not None:
-        row["itf_loss"] = itf_loss(model.drift, problem.anchor, config.tau)
+        row["itf_loss"] = itf_loss(model.drift, problem.anchor, config.forcing)
     if iteration in (0, total) or (every and iteration % every == 0):
         held = heldout_evaluation(
             model,

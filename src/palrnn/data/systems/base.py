@@ -7,7 +7,8 @@ With ``process_std > 0`` one step is the paper's
 where ``scale`` is the per-coordinate standard deviation of the deterministic system, so that ``process_std``
 is in standardised units although the perturbation acts on raw coordinates.
 
-A system is added by one file in this folder: a function that returns its `System`, registered by ``@system``.
+A system is added by one file in this folder: its vector field and Jacobian (``@vector_field``,
+``@field_jacobian``) and a function that returns its `System`, registered by ``@system``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import kernels
+from palrnn.data.field import KernelArgument
 from palrnn.engine.checks import Floats, as_float, as_int, as_shape, one_of
 from palrnn.engine.seeds import generator
 
@@ -33,12 +35,13 @@ P = ParamSpec("P")
 class System:
     """A simulated system.
 
-    Its ``number`` among the kernels, its ``parameters``, a ``typical`` state near the attractor, and its
-    ``customary_dt``, a step at which 100,000 steps see the whole attractor. ``lyapunov`` is its largest
-    exponent in the literature, None where there is none for these parameters.
+    Its vector ``field`` and the ``jacobian`` of that, its ``parameters``, a ``typical`` state near the
+    attractor, and its ``customary_dt``, a step at which 100,000 steps see the whole attractor.
+    ``lyapunov`` is its largest exponent in the literature, None if none is known for these parameters.
     """
 
-    number: int
+    field: KernelArgument
+    jacobian: KernelArgument
     parameters: tuple[float, ...]
     typical: tuple[float, ...]
     name: str = ""
@@ -75,7 +78,7 @@ class System:
             spread = self.spread(dt) if spread is None else spread
             diffusion = process_std * np.sqrt(dt) * spread * rng.standard_normal((total, dim))
         states = np.empty((total, dim))
-        kernels.simulate(self.number, start, np.array(self.parameters), dt, diffusion, total, states)
+        kernels.simulate(self.field, start, np.array(self.parameters), dt, diffusion, total, states)
         if not np.isfinite(states[-1]).all():
             raise ValueError(
                 f"{self.name} left its attractor with parameters {self.parameters}: "

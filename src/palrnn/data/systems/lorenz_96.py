@@ -4,9 +4,30 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from palrnn.data import kernels
+from palrnn.data.field import field_jacobian, vector_field
 from palrnn.data.systems.base import System, numbers, system
 from palrnn.engine.checks import Floats, as_int
+
+
+@vector_field
+def field(z: Floats, p: Floats, out: Floats) -> None:
+    """dz_i/dt = (z_{i+1} - z_{i-2}) z_{i-1} - z_i + forcing, on a ring."""
+    forcing, dim = p[0], z.shape[0]
+    for i in range(dim):
+        out[i] = (z[(i + 1) % dim] - z[i - 2]) * z[i - 1] - z[i] + forcing
+
+
+@field_jacobian
+def jacobian(z: Floats, p: Floats, out: Floats) -> None:
+    """The derivative of the field; on a small ring neighbours coincide, so terms are added."""
+    dim = z.shape[0]
+    out[:] = 0.0
+    for i in range(dim):
+        ahead = (i + 1) % dim
+        out[i, ahead] += z[i - 1]
+        out[i, i - 2] -= z[i - 1]
+        out[i, i - 1] += z[ahead] - z[i - 2]
+        out[i, i] -= 1.0
 
 
 @system("lorenz96", dt=0.01)
@@ -14,7 +35,7 @@ def lorenz96_system(dim: int = 40, forcing: float = 8.0) -> System:
     """Return the Lorenz-96 system on a ring of ``dim >= 4`` sites."""
     dim = as_int(dim, "dim", least=4)
     parameters = numbers(forcing=forcing)
-    return System(kernels.LORENZ96, parameters, parameters * dim)
+    return System(field, jacobian, parameters, parameters * dim)
 
 
 def lorenz96(

@@ -4,15 +4,34 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from palrnn.data import kernels
+from palrnn.data.field import field_jacobian, vector_field
 from palrnn.data.systems.base import System, numbers, system
 from palrnn.engine.checks import Floats
+
+
+@vector_field
+def field(z: Floats, p: Floats, out: Floats) -> None:
+    """dx/dt = -y - z, dy/dt = x + a y, dz/dt = b + z (x - c)."""
+    a, b, c = p[0], p[1], p[2]
+    out[0] = -z[1] - z[2]
+    out[1] = z[0] + a * z[1]
+    out[2] = b + z[2] * (z[0] - c)
+
+
+@field_jacobian
+def jacobian(z: Floats, p: Floats, out: Floats) -> None:
+    """The derivative of the field, row by row."""
+    a, c = p[0], p[2]
+    out[:] = 0.0
+    out[0, 1], out[0, 2] = -1.0, -1.0
+    out[1, 0], out[1, 1] = 1.0, a
+    out[2, 0], out[2, 2] = z[2], z[0] - c
 
 
 @system("rossler", dt=0.05, lyapunov=0.0714)
 def rossler_system(a: float = 0.2, b: float = 0.2, c: float = 5.7) -> System:
     """Return the Rössler system."""
-    return System(kernels.ROSSLER, numbers(a=a, b=b, c=c), (-4.0, -4.0, 0.1))
+    return System(field, jacobian, numbers(a=a, b=b, c=c), (-4.0, -4.0, 0.1))
 
 
 def rossler(

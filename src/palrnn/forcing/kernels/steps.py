@@ -10,24 +10,24 @@ from __future__ import annotations
 
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import (
-    at_least,
+    add,
+    flush_small,
     fma,
     lane_count,
-    plus,
-    put,
-    repeated,
-    take,
-    where_above,
-    without_tiny,
+    load,
+    load_broadcast,
+    maximum,
+    store,
+    where_greater,
 )
 
 
 @kernel
 def _arrive(total, z, z_next, phi_next, slope, low, states, phi):
     """z_{t+1} = total + slope z_t, and phi*(z_{t+1}), at the given offsets."""
-    value = fma(slope, take(states, z), total)
-    put(states, z_next, value)
-    put(phi, phi_next, at_least(value, low))
+    value = fma(slope, load(states, z), total)
+    store(states, z_next, value)
+    store(phi, phi_next, maximum(value, low))
 
 
 @kernel
@@ -46,18 +46,18 @@ def advance(begin, end, dim, matrix, bias, slope, low, phi, states):
             r0, r1, r2, r3 = row * width, (row + 1) * width, (row + 2) * width, (row + 3) * width
             r4, r5, r6, r7 = (row + 4) * width, (row + 5) * width, (row + 6) * width, (row + 7) * width
             for c in range(0, width, lanes):
-                h, s, l = take(bias, c), take(slope, c), take(low, c)
+                h, s, l = load(bias, c), load(slope, c), load(low, c)
                 s0, s1, s2, s3, s4, s5, s6, s7 = h, h, h, h, h, h, h, h
                 for k in range(dim):
-                    w, p = take(matrix, k * width + c), old + k
-                    s0 = fma(repeated(phi, p + r0), w, s0)
-                    s1 = fma(repeated(phi, p + r1), w, s1)
-                    s2 = fma(repeated(phi, p + r2), w, s2)
-                    s3 = fma(repeated(phi, p + r3), w, s3)
-                    s4 = fma(repeated(phi, p + r4), w, s4)
-                    s5 = fma(repeated(phi, p + r5), w, s5)
-                    s6 = fma(repeated(phi, p + r6), w, s6)
-                    s7 = fma(repeated(phi, p + r7), w, s7)
+                    w, p = load(matrix, k * width + c), old + k
+                    s0 = fma(load_broadcast(phi, p + r0), w, s0)
+                    s1 = fma(load_broadcast(phi, p + r1), w, s1)
+                    s2 = fma(load_broadcast(phi, p + r2), w, s2)
+                    s3 = fma(load_broadcast(phi, p + r3), w, s3)
+                    s4 = fma(load_broadcast(phi, p + r4), w, s4)
+                    s5 = fma(load_broadcast(phi, p + r5), w, s5)
+                    s6 = fma(load_broadcast(phi, p + r6), w, s6)
+                    s7 = fma(load_broadcast(phi, p + r7), w, s7)
                 a, b, d = z + c, z + size + c, new + c
                 _arrive(s0, a + r0, b + r0, d + r0, s, l, states, phi)
                 _arrive(s1, a + r1, b + r1, d + r1, s, l, states, phi)
@@ -69,19 +69,21 @@ def advance(begin, end, dim, matrix, bias, slope, low, phi, states):
                 _arrive(s7, a + r7, b + r7, d + r7, s, l, states, phi)
         for row in range(eights, batch):
             for c in range(0, width, lanes):
-                total, at = take(bias, c), row * width + c
+                total, at = load(bias, c), row * width + c
                 for k in range(dim):
-                    total = fma(repeated(phi, old + row * width + k), take(matrix, k * width + c), total)
-                _arrive(total, z + at, z + size + at, new + at, take(slope, c), take(low, c), states, phi)
+                    total = fma(
+                        load_broadcast(phi, old + row * width + k), load(matrix, k * width + c), total
+                    )
+                _arrive(total, z + at, z + size + at, new + at, load(slope, c), load(low, c), states, phi)
 
 
 @kernel
 def _return(total, after, now, slope, low, tiny, states, adjoint, dh, dA):
     """lambda_t, phi*(z_t) in place of z_t, and the sums for h and A with this row added."""
-    ahead, state = take(adjoint, after), take(states, now)
-    put(adjoint, now, without_tiny(fma(slope, ahead, where_above(state, low, total)), tiny))
-    put(states, now, at_least(state, low))
-    return plus(dh, ahead), fma(ahead, state, dA)
+    ahead, state = load(adjoint, after), load(states, now)
+    store(adjoint, now, flush_small(fma(slope, ahead, where_greater(state, low, total)), tiny))
+    store(states, now, maximum(state, low))
+    return add(dh, ahead), fma(ahead, state, dA)
 
 
 @kernel
@@ -104,19 +106,19 @@ def retreat(
             r0, r1, r2, r3 = row * width, (row + 1) * width, (row + 2) * width, (row + 3) * width
             r4, r5, r6, r7 = (row + 4) * width, (row + 5) * width, (row + 6) * width, (row + 7) * width
             for c in range(0, width, lanes):
-                o, s, l, e = take(nothing, c), take(slope, c), take(low, c), take(tiny, c)
+                o, s, l, e = load(nothing, c), load(slope, c), load(low, c), load(tiny, c)
                 s0, s1, s2, s3, s4, s5, s6, s7 = o, o, o, o, o, o, o, o
                 for k in range(dim):
-                    w, p = take(matrix, k * width + c), after + k
-                    s0 = fma(repeated(adjoint, p + r0), w, s0)
-                    s1 = fma(repeated(adjoint, p + r1), w, s1)
-                    s2 = fma(repeated(adjoint, p + r2), w, s2)
-                    s3 = fma(repeated(adjoint, p + r3), w, s3)
-                    s4 = fma(repeated(adjoint, p + r4), w, s4)
-                    s5 = fma(repeated(adjoint, p + r5), w, s5)
-                    s6 = fma(repeated(adjoint, p + r6), w, s6)
-                    s7 = fma(repeated(adjoint, p + r7), w, s7)
-                h, g, a, b = take(dh, c), take(dA, c), after + c, now + c
+                    w, p = load(matrix, k * width + c), after + k
+                    s0 = fma(load_broadcast(adjoint, p + r0), w, s0)
+                    s1 = fma(load_broadcast(adjoint, p + r1), w, s1)
+                    s2 = fma(load_broadcast(adjoint, p + r2), w, s2)
+                    s3 = fma(load_broadcast(adjoint, p + r3), w, s3)
+                    s4 = fma(load_broadcast(adjoint, p + r4), w, s4)
+                    s5 = fma(load_broadcast(adjoint, p + r5), w, s5)
+                    s6 = fma(load_broadcast(adjoint, p + r6), w, s6)
+                    s7 = fma(load_broadcast(adjoint, p + r7), w, s7)
+                h, g, a, b = load(dh, c), load(dA, c), after + c, now + c
                 h, g = _return(s0, a + r0, b + r0, s, l, e, states, adjoint, h, g)
                 h, g = _return(s1, a + r1, b + r1, s, l, e, states, adjoint, h, g)
                 h, g = _return(s2, a + r2, b + r2, s, l, e, states, adjoint, h, g)
@@ -125,19 +127,19 @@ def retreat(
                 h, g = _return(s5, a + r5, b + r5, s, l, e, states, adjoint, h, g)
                 h, g = _return(s6, a + r6, b + r6, s, l, e, states, adjoint, h, g)
                 h, g = _return(s7, a + r7, b + r7, s, l, e, states, adjoint, h, g)
-                put(dh, c, h)
-                put(dA, c, g)
+                store(dh, c, h)
+                store(dA, c, g)
         for row in range(eights, batch):
             for c in range(0, width, lanes):
-                total, at = take(nothing, c), row * width + c
+                total, at = load(nothing, c), row * width + c
                 for k in range(dim):
                     total = fma(
-                        repeated(adjoint, after + row * width + k), take(matrix, k * width + c), total
+                        load_broadcast(adjoint, after + row * width + k), load(matrix, k * width + c), total
                     )
-                s, l, e, h, g = take(slope, c), take(low, c), take(tiny, c), take(dh, c), take(dA, c)
+                s, l, e, h, g = load(slope, c), load(low, c), load(tiny, c), load(dh, c), load(dA, c)
                 h, g = _return(total, after + at, now + at, s, l, e, states, adjoint, h, g)
-                put(dh, c, h)
-                put(dA, c, g)
+                store(dh, c, h)
+                store(dA, c, g)
         if t > 0:
             if t % tau == 0:
                 for b in range(batch):

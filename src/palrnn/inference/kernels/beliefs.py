@@ -1,8 +1,9 @@
-"""A bundle of Gaussian beliefs N(m, P) side by side, one per lane: predicting and conditioning them.
+"""A bundle of Gaussian beliefs N(m, P) side by side, one per lane: gates, prediction, conditioning.
 
 Every entry of a mean or covariance is a vector here, with one number per particle, and every step is the same
-for all particles of the bundle. What differs between them, the gates, chooses lanes. Coordinates are those of
-`BundleSystem`; a covariance lies in panels (see `tiles`), and both are flat.
+for all particles of the bundle. What differs between them, the gates, selects lanes. Coordinates are those of
+`FilterArrays`; a covariance lies in panels (see `tiles`), a mean entry by entry, both flat. The same formulas
+are in plain NumPy in `palrnn.inference.reference`.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ import math
 
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import (
-    at_least,
-    everywhere,
+    add,
+    broadcast,
+    div,
     fma,
-    over,
-    plus,
-    put,
-    repeated,
-    root,
-    take,
-    times,
-    where_above,
+    load,
+    load_broadcast,
+    maximum,
+    mul,
+    sqrt,
+    store,
+    where_greater,
 )
-from palrnn.inference.kernels.tiles import COLUMNS, LANES, STRIDE, downdate, transition_product
+from palrnn.engine.vector_code import LANES, view
+from palrnn.inference.kernels.tiles import COLUMNS, STRIDE, downdate, gated_matrix, transition_product
 
 
 @kernel
@@ -34,42 +36,47 @@ def place(i, j):
 
 
 @kernel
-def complete(cov, dim):
+def mirror_blocks(cov, dim):
     """Copy the upper triangles of the blocks on the diagonal to the lower ones."""
     for first in range(0, dim, COLUMNS):
         block = place(first, first)
         for i in range(min(COLUMNS, dim - first)):
             for j in range(i):
-                put(cov, block + i * STRIDE + j * LANES, take(cov, block + j * STRIDE + i * LANES))
+                store(cov, block + i * STRIDE + j * LANES, load(cov, block + j * STRIDE + i * LANES))
 
 
 @kernel
-def take_row(cov, k, dim, row, at):
+def load_cov_row(cov, k, dim, row, at):
     """Copy row k of the symmetric matrix ``cov`` to ``row`` from ``at`` on."""
     above = place(0, k)
     for i in range(k):
-        put(row, at + i * LANES, take(cov, above + i * STRIDE))
+        store(row, at + i * LANES, load(cov, above + i * STRIDE))
     for i in range(k, dim):
-        put(row, at + i * LANES, take(cov, place(k, i)))
+        store(row, at + i * LANES, load(cov, place(k, i)))
 
 
 @kernel
-def put_row(cov, k, dim, row, at):
+def store_cov_row(cov, k, dim, row, at):
     """Write ``row`` from ``at`` on over row and column k of the symmetric matrix ``cov``."""
     above = place(0, k)
     for i in range(k):
-        put(cov, above + i * STRIDE, take(row, at + i * LANES))
+        store(cov, above + i * STRIDE, load(row, at + i * LANES))
     for i in range(k, dim):
-        put(cov, place(k, i), take(row, at + i * LANES))
+        store(cov, place(k, i), load(row, at + i * LANES))
 
 
 @kernel
-def draw_marginals(mean, cov, first, values, variances):
-    """y_n = m_k + sqrt(P_kk + variances_n) e_n, k = first + n; ``values (n, LANES)`` holds e, then y."""
-    for n in range(values.shape[0]):
-        k, at = first + n, n * LANES
-        variance = plus(take(cov, place(k, k)), repeated(variances, n))
-        put(values, at, fma(root(variance), take(values, at), take(mean, k * LANES)))
+def draw_integrated_probit(mean, cov, first, inputs, variances):
+    """u_j = mu_j + sqrt(nu_j + gate_std^2) e_j: then P(u_j > 0) = Phi(mu_j / sqrt(nu_j + gate_std^2)), the
+    integrated probit of the paper (Sec. rbpf_louis_details), each gate by itself.
+
+    mu_j = m_k and nu_j = P_kk, k = first + j. ``inputs (P, LANES)`` holds standard normal e on entry and u on
+    exit, ``variances (P,)`` gate_std^2.
+    """
+    for j in range(inputs.shape[0]):
+        k, at = first + j, j * LANES
+        variance = add(load(cov, place(k, k)), load_broadcast(variances, j))
+        store(inputs, at, fma(sqrt(variance), load(inputs, at), load(mean, k * LANES)))
 
 
 @kernel
@@ -87,50 +94,39 @@ def open_units(gates, gated, active):
 
 
 @kernel
-def predict(system, mean, cov, room):
-    """m <- J m + h,  P <- J P J^T + Q, in place, J = A + W D(c) (eq. pwa), with c = 1{``room.gates`` > 0}.
+def predict(arrays, mean, cov, work):
+    """m <- J m + h,  P <- J P J^T + Q, in place, J = A + W D(c) (eq. pwa), with c = 1{``work.gates`` > 0}.
 
     P is symmetric, so that J P may be written down transposed: as the right factor of J (J P)^T.
     """
     # taken out of their tuples once: each time costs as much as a small product
-    J, own, mate, partner, hidden, reach = (
-        system.J, system.own, system.mate, system.partner, system.hidden, system.reach
-    )  # fmt: skip
-    process, h, product, gates, active = system.process, system.h, room.product, room.gates, room.active
-    lines, units, columns, near, bases, steps = (
-        room.lines, room.units, room.columns, room.near, room.bases, room.steps
-    )  # fmt: skip
-    dim = J.shape[1]
-    count = open_units(gates, system.gate.shape[0], active)
+    process, h, reach, product = arrays.process, arrays.h, arrays.reach, work.product
+    panel, transposed, symmetric, vector = work.panel, work.transposed, work.symmetric, work.vector
+    dim = h.shape[0]
+    matrix = gated_matrix(arrays, work, open_units(work.gates, arrays.gate.shape[0], work.active))
     for first in range(0, dim, COLUMNS):
-        transition_product(
-            product, first * STRIDE, columns, STRIDE, J, own, mate, partner, hidden, reach, gates, active,
-            count, cov, 0, bases, steps, first // COLUMNS * dim, min(COLUMNS, dim - first), dim,
-        )  # fmt: skip
+        columns = min(COLUMNS, dim - first)
+        right = view(cov, 0, symmetric, first // COLUMNS * dim)
+        transition_product(view(product, first * STRIDE, transposed, 0), matrix, right, columns, dim)
     for first in range(0, dim, COLUMNS):
-        transition_product(
-            cov, place(0, first), lines, LANES, J, own, mate, partner, hidden, reach, gates, active, count,
-            product, first * dim * LANES, lines, near, 0, min(COLUMNS, dim - first),
-            min(dim, first + COLUMNS),
-        )  # fmt: skip
+        columns = min(COLUMNS, dim - first)
+        right = view(product, first * dim * LANES, panel, 0)
+        transition_product(view(cov, place(0, first), panel, 0), matrix, right, columns, first + columns)
     # only units in new coordinates have noise in common, and they are in the first panels
     common = -(-reach // COLUMNS) * COLUMNS
     for at in range(0, place(0, common), LANES):
-        put(cov, at, plus(take(cov, at), repeated(process, at // LANES)))
+        store(cov, at, add(load(cov, at), load_broadcast(process, at // LANES)))
     for k in range(common, dim):
         at = place(k, k)
-        put(cov, at, plus(take(cov, at), repeated(process, at // LANES)))
-    transition_product(
-        product, 0, units, LANES, J, own, mate, partner, hidden, reach, gates, active, count, mean, 0, units,
-        near, 0, 1, dim,
-    )  # fmt: skip
+        store(cov, at, add(load(cov, at), load_broadcast(process, at // LANES)))
+    transition_product(view(product, 0, vector, 0), matrix, view(mean, 0, vector, 0), 1, dim)
     for k in range(dim):
-        put(mean, k * LANES, plus(take(product, k * LANES), repeated(h, k)))
+        store(mean, k * LANES, add(load(product, k * LANES), load_broadcast(h, k)))
 
 
 @kernel
-def condition(mean, cov, first, values, variances, drawn, room, loglik, loglik_at):
-    """Condition N(m, P) on y_n = z_{first+n} + N(0, variances_n), n = 0, 1, ..., in place.
+def condition(mean, cov, first, values, variances, drawn, work, loglik, loglik_at):
+    """Condition N(m, P) on y_n = z_{first+n} + N(0, variances_n), n = 0, 1, ..., in place: the Kalman update.
 
     One coordinate at a time, with s = P_kk + r and the row p = P_k: m += p (y - m_k) / s and P -= p p^T / s,
     except that the row and column of k itself become p r / s, which is the same without the cancellation. A
@@ -141,50 +137,50 @@ def condition(mean, cov, first, values, variances, drawn, room, loglik, loglik_a
     jointly. Without, the lanes from ``loglik_at`` on of ``loglik`` receive log p(y), NaN where s is not
     positive.
     """
-    rows, unit = room.rows, room.unit
-    count, row, zero = values.shape[0], mean.shape[0], everywhere(0.0)
+    rows, unit = work.rows, work.unit
+    count, row, zero = values.shape[0], mean.shape[0], broadcast(0.0)
     dim = row // LANES
     for n in range(count):
-        take_row(cov, first + n, dim, rows, n * row)
+        load_cov_row(cov, first + n, dim, rows, n * row)
     if not drawn:
-        put(loglik, loglik_at, zero)
+        store(loglik, loglik_at, zero)
     for n in range(count):
         k, at = first + n, n * row
         if not drawn and math.isnan(values[n, 0]):
             for i in range(0, row, LANES):
-                put(unit, at + i, zero)
+                store(unit, at + i, zero)
             continue
-        noise = repeated(variances, n)
-        s, now = plus(take(rows, at + k * LANES), noise), take(mean, k * LANES)
-        scale = root(at_least(s, zero))
-        inverse = over(everywhere(1.0), scale)
+        noise = load_broadcast(variances, n)
+        s, now = add(load(rows, at + k * LANES), noise), load(mean, k * LANES)
+        scale = sqrt(maximum(s, zero))
+        inverse = div(broadcast(1.0), scale)
         if drawn:
             # nothing to learn where rounding has used up the variance of a coordinate without noise
-            inverse = where_above(scale, zero, inverse)
-            innovation = times(scale, take(values, n * LANES))
-            put(values, n * LANES, plus(now, innovation))
+            inverse = where_greater(scale, zero, inverse)
+            innovation = mul(scale, load(values, n * LANES))
+            store(values, n * LANES, add(now, innovation))
         else:
-            innovation = fma(everywhere(-1.0), now, take(values, n * LANES))
-            put(unit, at, s)
+            innovation = fma(broadcast(-1.0), now, load(values, n * LANES))
+            store(unit, at, s)
             for lane in range(LANES):
                 loglik[loglik_at + lane] -= 0.5 * math.log(2.0 * math.pi * unit[at + lane])
-        gain, kept = times(innovation, inverse), times(noise, inverse)
+        gain, kept = mul(innovation, inverse), mul(noise, inverse)
         if not drawn:
-            square = times(gain, gain)
-            put(loglik, loglik_at, fma(everywhere(-0.5), square, take(loglik, loglik_at)))
+            square = mul(gain, gain)
+            store(loglik, loglik_at, fma(broadcast(-0.5), square, load(loglik, loglik_at)))
         for i in range(0, row, LANES):
-            p = times(take(rows, at + i), inverse)
-            put(unit, at + i, p)
-            put(mean, i, fma(p, gain, take(mean, i)))
-            put(rows, at + i, times(p, kept))
+            p = mul(load(rows, at + i), inverse)
+            store(unit, at + i, p)
+            store(mean, i, fma(p, gain, load(mean, i)))
+            store(rows, at + i, mul(p, kept))
         for m in range(count):
             if m != n:
                 other = m * row
-                factor = times(everywhere(-1.0), take(unit, at + (first + m) * LANES))
+                factor = mul(broadcast(-1.0), load(unit, at + (first + m) * LANES))
                 for i in range(0, row, LANES):
-                    put(rows, other + i, fma(factor, take(unit, at + i), take(rows, other + i)))
-                put(rows, other + k * LANES, take(rows, at + (first + m) * LANES))
+                    store(rows, other + i, fma(factor, load(unit, at + i), load(rows, other + i)))
+                store(rows, other + k * LANES, load(rows, at + (first + m) * LANES))
     downdate(cov, dim, unit, count)
     for n in range(count):
-        put_row(cov, first + n, dim, rows, n * row)
-    complete(cov, dim)
+        store_cov_row(cov, first + n, dim, rows, n * row)
+    mirror_blocks(cov, dim)

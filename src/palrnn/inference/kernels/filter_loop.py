@@ -8,11 +8,11 @@ import numpy as np
 from numba import njit
 
 from palrnn.engine.kernel import kernel
-from palrnn.inference.kernels import beliefs as bundle
-from palrnn.inference.kernels.noise import GATES, RESAMPLING, fill_normals, fill_uniforms, mixed, stream_key
+from palrnn.engine.vector_code import LANES
+from palrnn.inference.kernels import beliefs
+from palrnn.inference.kernels.noise import GATES, fill_normals, mixed, resampling_uniforms, stream_key
 from palrnn.inference.kernels.one_belief import WORD
 from palrnn.inference.kernels.resampling import OUTSIDE, resample, settle
-from palrnn.inference.kernels.tiles import LANES
 
 PAPER, EXACT = 0, 1
 
@@ -98,7 +98,7 @@ def reweigh(log_weights, loglik, weights):
 
 
 @kernel
-def filter_steps(system, target, scheme, threshold, schedule, key, x, start, stop, mean, cov, room, out):
+def filter_steps(arrays, target, scheme, threshold, schedule, key, x, start, stop, mean, cov, work, out):
     """Take transitions t = start, ..., stop - 1 of all particles; return the next one to take, or -1 - t if
     all died at t.
 
@@ -115,14 +115,14 @@ def filter_steps(system, target, scheme, threshold, schedule, key, x, start, sto
     belief stays as it was. EXACT: u is drawn jointly from N(m_g, P_gg + gate_std^2 I), and the belief is
     conditioned on it, because a gate that was drawn from z says something about z.
 
-    ``x (T, N)``; ``mean`` and ``cov`` hold the beliefs in bundles (see `bundles`) and are changed in place;
-    ``out`` holds one row per transition of all that is kept (see `Record`).
+    ``x (T, N)``; ``mean`` and ``cov`` hold the beliefs in bundles (see `initial_bundles`) and are changed in
+    place; ``out`` holds one row per transition of all that is kept (see `Record`).
     """
     log_weights = out.log_weights
     particles, bundles = log_weights.shape[0], mean.shape[0]
-    observation, gate, hidden = system.observation, system.gate, system.hidden
-    free = system.J.shape[1] - gate.shape[0]
-    inputs, seen = room.gates[free:], np.empty((x.shape[1], LANES))
+    observation, gate, hidden = arrays.observation, arrays.gate, arrays.hidden
+    free = arrays.latent_dim - gate.shape[0]
+    inputs, seen = work.gates[free:], np.empty((x.shape[1], LANES))
     loglik, weights, uniforms = np.empty(bundles * LANES), np.empty(particles), np.empty(particles)
     for t in range(start, stop):
         gate_key, codes = stream_key(key, t, GATES), out.code_words[t]
@@ -132,12 +132,12 @@ def filter_steps(system, target, scheme, threshold, schedule, key, x, start, sto
             m, P = mean[b], cov[b]
             fill_normals(gate_key, b, inputs)
             if target == EXACT:
-                bundle.condition(m, P, free, inputs, gate, True, room, loglik, b * LANES)
+                beliefs.condition(m, P, free, inputs, gate, True, work, loglik, b * LANES)
             else:
-                bundle.draw_marginals(m, P, free, inputs, gate)
+                beliefs.draw_integrated_probit(m, P, free, inputs, gate)
             pack(inputs, codes, b * LANES)
-            bundle.predict(system, m, P, room)
-            bundle.condition(m, P, hidden, seen, observation, False, room, loglik, b * LANES)
+            beliefs.predict(arrays, m, P, work)
+            beliefs.condition(m, P, hidden, seen, observation, False, work, loglik, b * LANES)
         increment = reweigh(log_weights, loglik, weights)
         if math.isnan(increment):
             return -1 - t
@@ -157,7 +157,7 @@ def filter_steps(system, target, scheme, threshold, schedule, key, x, start, sto
         elif scheme == OUTSIDE:
             return t + 1
         else:
-            fill_uniforms(stream_key(key, t, RESAMPLING), uniforms)
+            resampling_uniforms(key, t, uniforms)
             resample(scheme, weights, uniforms, ancestors)
             out.survivors[t] = inherit(ancestors, mean, cov, log_weights)
     return stop
@@ -177,16 +177,16 @@ def inherit(ancestors, mean, cov, log_weights):
 
 
 @kernel
-def refill(ancestors, beliefs):
+def refill(ancestors, bundles):
     """Copy the lanes of ``ancestors (n,)`` to the particles whose ancestor is another one.
 
-    ``beliefs (bundles, size)`` holds lanes. An ancestor is its own ancestor, so that the order does not
+    ``bundles (count, size)`` holds lanes. An ancestor is its own ancestor, so that the order does not
     matter.
     """
     for i in range(ancestors.shape[0]):
         ancestor = ancestors[i]
         if ancestor != i:
-            source, target = beliefs[ancestor // LANES], beliefs[i // LANES]
+            source, target = bundles[ancestor // LANES], bundles[i // LANES]
             shift = ancestor % LANES - i % LANES
             for at in range(i % LANES, target.shape[0], LANES):
                 target[at] = source[at + shift]

@@ -68,6 +68,18 @@ def fill_normals(key, block, out):
             out[row, k] = radius * cosine
 
 
+@kernel
+def gate_normals(key, step, out):
+    """Fill ``out (P, n)``: column i gets what particle i draws its gates with at one step."""
+    fill_normals(stream_key(key, step, GATES), 0, out)
+
+
+@kernel
+def resampling_uniforms(key, step, out):
+    """Fill ``out (n,)`` with what resampling uses at one step."""
+    fill_uniforms(stream_key(key, step, RESAMPLING), out)
+
+
 @intrinsic
 def _bits(typing, number):
     """The 64 bits of a float64 as an integer."""

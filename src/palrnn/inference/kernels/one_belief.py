@@ -1,7 +1,7 @@
 """One Gaussian belief N(m, P): predicting it through a gated linear step and conditioning it on coordinates.
 
 This is what `smooth` walks a gate path with. The filter has the same steps for many beliefs at once in
-`beliefs`. Arrays are padded with zeros to D, a multiple of 8 (see `system`).
+`beliefs`. Arrays are padded with zeros to D, a multiple of 8 (see `PathArrays`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from palrnn.engine.kernel import kernel
-from palrnn.engine.lanes import everywhere, fma, lane_count, put, take, times
+from palrnn.engine.lanes import broadcast, fma, lane_count, load, mul, store
 
 WORD = 64
 
@@ -24,36 +24,36 @@ def bit(words, j):
 
 
 @kernel
-def transition(system, words, Jt):
+def transition(arrays, words, Jt):
     """The transpose of J = A + W D(c) (eq. pwa) into ``Jt (D, D)``, for the code c in ``words``."""
-    latent, gated = system.latent_dim, system.gate.shape[0]
-    Jt[:] = system.Ft
+    latent, gated = arrays.latent_dim, arrays.gate.shape[0]
+    Jt[:] = arrays.Ft
     for j in range(gated):
         if not bit(words, j):
             k = latent - gated + j
             Jt[k, :] = 0.0
-            Jt[k, k] = system.A[k]
+            Jt[k, k] = arrays.A[k]
 
 
 @kernel
-def predict(system, Jt, B, mean, cov):
+def predict(arrays, Jt, B, mean, cov):
     """m <- J m + h,  P <- J P J^T + Q, in place, given ``B (D, D)`` = U J^T, where P = U^T U."""
     np.dot(B.T, B, cov)
-    for i in range(system.latent_dim):
-        cov[i, i] += system.process[i]
+    for i in range(arrays.latent_dim):
+        cov[i, i] += arrays.process[i]
         # a product may round its two triangles differently
         for j in range(i):
             cov[i, j] = cov[j, i]
-    mean[:] = np.dot(mean, Jt) + system.h
+    mean[:] = np.dot(mean, Jt) + arrays.h
 
 
 # part of its callers, who call it for every row: a call would cost as much as the row
 @njit(inline="always", error_model="numpy")
 def combine(out, at, a, left, left_at, b, right, right_at, dim):
     """out[j] = a left[j] + b right[j] for j < dim, a multiple of 8, from the given position of each array."""
-    x, y = everywhere(a), everywhere(b)
+    x, y = broadcast(a), broadcast(b)
     for j in range(0, dim, lane_count(out)):
-        put(out, at + j, fma(x, take(left, left_at + j), times(y, take(right, right_at + j))))
+        store(out, at + j, fma(x, load(left, left_at + j), mul(y, load(right, right_at + j))))
 
 
 @kernel

@@ -16,7 +16,6 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.inference.kernels.filter_loop import EXACT
 from palrnn.inference.kernels.noise import GATES, fill_normals, stream_key
 from palrnn.inference.kernels.one_belief import combine, condition, predict, transition
 
@@ -94,23 +93,21 @@ def backward_kernel(system, U, B, S, pair, backward):
 
 
 @kernel
-def walk(system, target, key, x, lineage, codes, first, path):
+def walk(system, x, codes, inputs, first, path):
     """Run the Kalman filter along a gate path from transition ``first``; return the log likelihood from it.
 
-    ``lineage (T-1,)`` gives the slots whose noise the filter used, ``codes (T-1, words)`` the gates. ``path``
-    holds what is kept per time (see `Path`); what it holds before ``first`` stays valid.
+    ``codes (T-1, words)`` are the gates, and ``inputs (T-1, P)`` their noisy inputs, on which the belief is
+    conditioned where they are not NaN. ``path`` holds what is kept per time (see `Path`); what it holds
+    before ``first`` stays valid.
     """
     steps = codes.shape[0]
-    dim, latent = system.A.shape[0], system.latent_dim
+    dim, latent, gated = system.A.shape[0], system.latent_dim, system.gate.shape[0]
     Jt, U, B, S = np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim))
     pair = np.empty((dim, 2 * dim))
-    values = np.empty((system.gate.shape[0], 1))
     mean, cov = path.filtered_mean[first].copy(), path.filtered_cov[first].copy()
     loglik = 0.0
     for t in range(first, steps):
-        if target == EXACT:
-            fill_normals(stream_key(key, t, GATES), lineage[t], values)
-            condition(mean, cov, latent - values.shape[0], values[:, 0], system.gate, True, latent)
+        condition(mean, cov, latent - gated, inputs[t], system.gate, False, latent)
         path.mean[t] = mean
         transition(system, codes[t], Jt)
         U[:] = cov
@@ -126,6 +123,25 @@ def walk(system, target, key, x, lineage, codes, first, path):
     factorise(cov)
     path.backward[steps, :dim] = cov
     return loglik
+
+
+@kernel
+def trace_inputs(system, key, x, lineage, codes, mean, cov, inputs):
+    """Fill ``inputs (T-1, P)`` with what the filter drew for the slots ``lineage (T-1,)``, under EXACT.
+
+    The noise is made again, and the belief N(``mean (D,)``, ``cov (D, D)``) about z_1 carried along.
+    """
+    dim, latent, gated = system.A.shape[0], system.latent_dim, system.gate.shape[0]
+    Jt, U, B = np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim))
+    for t in range(codes.shape[0]):
+        fill_normals(stream_key(key, t, GATES), lineage[t], inputs[t].reshape((gated, 1)))
+        condition(mean, cov, latent - gated, inputs[t], system.gate, True, latent)
+        transition(system, codes[t], Jt)
+        U[:] = cov
+        factorise(U)
+        np.dot(U, Jt, B)
+        predict(system, Jt, B, mean, cov)
+        condition(mean, cov, 0, x[t + 1], system.observation, False, latent)
 
 
 @kernel

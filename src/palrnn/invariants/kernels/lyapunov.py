@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from palrnn.data.kernels import field, field_jacobian
 from palrnn.engine.kernel import kernel
 
 
@@ -118,7 +117,7 @@ def alrnn_tangents(A, WT, h, gated, gate_std, process, uniforms, steps, bound, z
 
 
 @kernel
-def system_tangents(system, p, dt, steps, bound, z, V, first, block, sums):
+def system_tangents(field, field_jacobian, p, dt, steps, bound, z, V, first, block, sums):
     """Carry ``z (D,)`` and tangent rows ``V (k, D)`` through ``steps`` RK4 steps of a system, in place.
 
     The tangent map is the derivative of the RK4 map itself: with stages k_s = f(z_s), K_s = J(z_s) V_s,
@@ -137,8 +136,8 @@ def system_tangents(system, p, dt, steps, bound, z, V, first, block, sums):
         mid[:], total[:] = z, z
         Mid[:], Total[:] = V, V
         for s in range(4):
-            field(system, mid, p, k)
-            field_jacobian(system, mid, p, jacobian)
+            field(mid, p, k)
+            field_jacobian(mid, p, jacobian)
             np.dot(Mid, jacobian.T, K)
             for i in range(dim):
                 total[i] += weight[s] * dt / 6.0 * k[i]

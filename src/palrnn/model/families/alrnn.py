@@ -22,7 +22,7 @@ from palrnn.model.rollout import BOUND, Rollout
 from palrnn.model.surrogate import Arrays, register_family
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ALRNN(PiecewiseAffine):
     """An AL-RNN with M latent units, the first N observed and the last P gated (eq. alrnn).
 
@@ -151,9 +151,6 @@ class ALRNN(PiecewiseAffine):
     def __reduce__(self) -> tuple[Any, ...]:
         # through the constructor, so that copies are read-only too
         return ALRNN, (self.A, self.W, self.h, self.E, self.gated)
-
-    def __repr__(self) -> str:
-        return f"ALRNN(latent_dim={self.latent_dim}, observed_dim={self.observed_dim}, gated={self.gated})"
 
 
 register_family("alrnn", ALRNN)

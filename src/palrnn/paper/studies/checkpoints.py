@@ -5,7 +5,7 @@ from __future__ import annotations
 from palrnn.model import checkpoint_from_bytes
 from palrnn.paper.models import Regime, checkpoint_task, invariants_task
 from palrnn.paper.presets import Preset
-from palrnn.paper.studies.evidence import Evidence, reference_tau
+from palrnn.paper.studies.evidence import EvidenceStudy, reference_tau
 from palrnn.paper.study import Study, studies_in, study
 from palrnn.paper.tables import Rows
 from palrnn.sweeps import Store, Task
@@ -14,7 +14,7 @@ _COLUMNS = ("dstsp", "outside", "lyapunov", "lyapunov_stderr", "diverged_at")
 
 
 @study("checkpoints", place=20)
-class Checkpoints(Study[None]):
+class CheckpointsStudy(Study[None]):
     """The models that other studies need."""
 
     def tasks(self) -> list[Task]:
@@ -36,7 +36,7 @@ class Checkpoints(Study[None]):
 
 def all_regimes(preset: Preset) -> list[Regime]:
     """All models, each once: those of the evidence study, then the rest of its tau, then others by seed."""
-    first = Evidence(preset).regimes() if Evidence.is_in(preset) else []
+    first = EvidenceStudy(preset).regimes() if EvidenceStudy.is_in(preset) else []
     tau = reference_tau(preset)
     others = [regime for other in studies_in(preset) for regime in other.regimes()]
     rest = sorted(others, key=lambda regime: (regime.tau != tau, regime.seed))

@@ -10,13 +10,12 @@ from palrnn.inference import rbpf
 from palrnn.model import PALRNN, checkpoint_from_bytes
 from palrnn.paper.claim import Claim
 from palrnn.paper.presets import Counts
-from palrnn.paper.studies.evidence import Evidence, ExampleSettings, tuning_data
+from palrnn.paper.studies.evidence import EvidenceStudy, ExampleSettings, filter_config, tuning_data
 from palrnn.paper.study import Picture, Study, study
 from palrnn.paper.tables import Rows, Tables
 from palrnn.sweeps import Kind, Store, Task
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 TRACES = Kind("traces", "palrnn.paper.studies.diagnostics:trace_filter")
@@ -31,19 +30,18 @@ class DiagnosticsSettings(ExampleSettings):
 
 
 @study("diagnostics", place=60)
-class Diagnostics(Study[DiagnosticsSettings]):
+class DiagnosticsStudy(Study[DiagnosticsSettings]):
     """Effective sample size, resampling and code entropy along one window."""
 
     Settings = DiagnosticsSettings
     pictures = (Picture(_WHERE, "diagnostics", "Effective sample size and code entropy over a window"),)
 
     def check(self) -> None:
-        """The model must be one that is tuned."""
-        Evidence.of(self.preset).example_tasks(self.name, self.settings)
+        EvidenceStudy.of(self.preset).example_tasks(self.name, self.settings)
 
     def named_tasks(self) -> dict[tuple[str, int], Task]:
         """The traces, by configuration and number of particles."""
-        evidence, how = Evidence.of(self.preset), self.settings
+        evidence, how = EvidenceStudy.of(self.preset), self.settings
         settings = evidence.filter_settings() | {"length": how.length, "window": how.window}
         return {
             (name, count): Task(
@@ -57,7 +55,6 @@ class Diagnostics(Study[DiagnosticsSettings]):
         }
 
     def tasks(self) -> list[Task]:
-        """One task per configuration and number of particles."""
         return list(self.named_tasks().values())
 
     def tables(self, store: Store) -> dict[str, Rows]:
@@ -72,16 +69,49 @@ class Diagnostics(Study[DiagnosticsSettings]):
         return {"diagnostics.csv": rows}
 
     def row_counts(self, tables: Tables) -> tuple[int, int]:
-        """All steps of all traces."""
         return len(tables["diagnostics"]), len(self.tasks()) * self.settings.length
 
     def claims(self, tables: Tables) -> list[Claim]:
         """Particles do not collapse."""
-        return diagnostics_claims(tables["diagnostics"])
+        diagnostics = tables["diagnostics"]
+        first = diagnostics[diagnostics["particles"] == diagnostics["particles"].iloc[0]]
+        ess, resampled = first["ess"], first["resampled"].astype(float).mean()
+        return [
+            Claim.compare(
+                _WHERE,
+                "particle degeneracy is controlled",
+                "controlled",
+                f"ESS / particles: mean {ess.mean():.2f}, least {ess.min():.3f}; "
+                f"resampled after {resampled:.0%} of steps",
+                bool(ess.mean() > 0.25 and ess.min() > 0.02),
+                "mean above a quarter, and never below 2 % of the particles",
+            )
+        ]
 
     def figures(self, tables: Tables) -> dict[str, Figure]:
-        """The traces."""
-        return {"diagnostics": diagnostics_figure(tables["diagnostics"])}
+        """Draw ESS with resampling events, and code entropy with its bound."""
+        from matplotlib.figure import Figure
+
+        from palrnn.engine.style import PALETTE
+
+        figure = Figure(figsize=(9, 3.4), layout="constrained")
+        ess, entropy = figure.subplots(1, 2)
+        runs = tables["diagnostics"].groupby(["configuration", "particles"], sort=False)
+        for colour, ((configuration, particles), run) in zip(PALETTE, runs, strict=False):
+            label = f"{configuration}, {particles:g} particles"
+            ess.plot(run["step"], run["ess"], color=colour, label=label)
+            events = run[run["resampled"].astype(bool)]
+            ess.plot(events["step"], events["ess"], "v", color=colour, markersize=5)
+            entropy.plot(run["step"], run["entropy_bits"], color=colour, label=label)
+            entropy.axhline(run["entropy_bound"].iloc[0], color=colour, linestyle=":", linewidth=0.9)
+        ess.axhline(0.5, color="0.6", linewidth=0.8, zorder=0)
+        ess.set(
+            title="(a) triangles: resampling follows", xlabel="step", ylabel="ESS / particles", ylim=(0, 1.02)
+        )
+        entropy.set(title="(b) dotted: log2(particles)", xlabel="step", ylabel="code entropy (bits)")
+        entropy.set_ylim(bottom=0)
+        ess.legend(fontsize=7, loc="lower left")
+        return {"diagnostics": figure}
 
 
 def trace_filter(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
@@ -90,8 +120,7 @@ def trace_filter(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str
     assert isinstance(checkpoint.model, PALRNN)
     heldout = tuning_data(settings, checkpoint).heldout
     window = windows(heldout[0], settings["length"])[settings["window"]]
-    how = {name: settings[name] for name in ("particles", "ess_threshold", "target", "seed")}
-    found = rbpf(checkpoint.model, window, **how)
+    found = rbpf(checkpoint.model, window, filter_config(settings))
     return {
         "ess": found.ess / found.particles,
         "resampled": found.resampled,
@@ -99,46 +128,3 @@ def trace_filter(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str
         "entropy_bound": found.entropy_bound,
         "log_evidence": found.increments,
     }
-
-
-def diagnostics_claims(diagnostics: pd.DataFrame) -> list[Claim]:
-    """Compare the filter's traces with the statement that particles do not collapse."""
-    first = diagnostics[diagnostics["particles"] == diagnostics["particles"].iloc[0]]
-    ess, resampled = first["ess"], first["resampled"].astype(float).mean()
-    return [
-        Claim.compare(
-            _WHERE,
-            "particle degeneracy is controlled",
-            "controlled",
-            f"ESS / particles: mean {ess.mean():.2f}, least {ess.min():.3f}; "
-            f"resampled after {resampled:.0%} of steps",
-            bool(ess.mean() > 0.25 and ess.min() > 0.02),
-            "mean above a quarter, and never below 2 % of the particles",
-        )
-    ]
-
-
-def diagnostics_figure(diagnostics: pd.DataFrame) -> Figure:
-    """Draw ESS with resampling events, and code entropy with its bound."""
-    from matplotlib.figure import Figure
-
-    from palrnn.engine.style import PALETTE
-
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
-    ess, entropy = figure.subplots(1, 2)
-    runs = diagnostics.groupby(["configuration", "particles"], sort=False)
-    for colour, ((configuration, particles), run) in zip(PALETTE, runs, strict=False):
-        label = f"{configuration}, {particles:g} particles"
-        ess.plot(run["step"], run["ess"], color=colour, label=label)
-        events = run[run["resampled"].astype(bool)]
-        ess.plot(events["step"], events["ess"], "v", color=colour, markersize=5)
-        entropy.plot(run["step"], run["entropy_bits"], color=colour, label=label)
-        entropy.axhline(run["entropy_bound"].iloc[0], color=colour, linestyle=":", linewidth=0.9)
-    ess.axhline(0.5, color="0.6", linewidth=0.8, zorder=0)
-    ess.set(
-        title="(a) triangles: resampling follows", xlabel="step", ylabel="ESS / particles", ylim=(0, 1.02)
-    )
-    entropy.set(title="(b) dotted: log2(particles)", xlabel="step", ylabel="code entropy (bits)")
-    entropy.set_ylim(bottom=0)
-    ess.legend(fontsize=7, loc="lower left")
-    return figure

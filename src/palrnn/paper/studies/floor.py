@@ -21,11 +21,10 @@ FLOOR = Kind("floor", "palrnn.paper.studies.floor:measure_floor")
 
 
 @study("floor", place=40)
-class Floor(Study[None]):
+class FloorStudy(Study[None]):
     """The D_stsp that a perfect model would have."""
 
     def tasks(self) -> list[Task]:
-        """One task with all pairs."""
         how = self.preset.invariants
         settings = {"pairs": how.floor_pairs, "steps": how.steps - how.discard, "dt": self.preset.data.dt}
         settings |= {"bins": how.bins, "smoothing": how.smoothing}
@@ -37,7 +36,6 @@ class Floor(Study[None]):
         return {"floor.csv": [{"pair": pair, "dstsp": value} for pair, value in enumerate(values)]}
 
     def findings(self, tables: Tables) -> list[Finding]:
-        """The floor beside the trained models."""
         tau = reference_tau(self.preset)
         if "checkpoints" not in tables or tau is None:
             return []

@@ -17,7 +17,6 @@ from palrnn.paper.tables import Rows, Tables
 from palrnn.sweeps import Kind, Store, Task
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import SubFigure
 
 TOY = Kind("toy", "palrnn.paper.studies.toy:run_toy")
@@ -38,7 +37,7 @@ class ToySettings(Config):
 
 
 @study("toy", place=10)
-class Toy(Study[ToySettings]):
+class ToyStudy(Study[ToySettings]):
     """Entropy, missing information and observed curvature of the toy, over gate noise."""
 
     Settings = ToySettings
@@ -66,16 +65,61 @@ class Toy(Study[ToySettings]):
         return {"toy.csv": rows}
 
     def row_counts(self, tables: Tables) -> tuple[int, int]:
-        """All gate noises and seeds."""
         return len(tables["toy"]), self.settings.gate_stds * self.settings.seeds
 
     def claims(self, tables: Tables) -> list[Claim]:
-        """Three directions."""
-        return toy_claims(tables["toy"], self.preset.resamples)
+        """Three directions; whole seeds are resampled."""
+        toy, claims = tables["toy"], []
+        for a, b, words, sign in (
+            ("sigma_g", "entropy_bits", "more gate noise means more entropy", 1),
+            ("entropy_bits", "mir", "more entropy means more missing information", 1),
+            ("entropy_bits", "log10_trace", "more entropy means less observed curvature", -1),
+        ):
+            found = bootstrap(
+                toy[[a, b]],
+                lambda rows: spearman(rows[:, 0], rows[:, 1])[0],
+                groups=toy["seed"],
+                resamples=self.preset.resamples,
+            )
+            agrees = bool(found.low > 0 if sign > 0 else found.high < 0)
+            direction = "increases" if sign > 0 else "decreases"
+            rule = "the interval of Spearman r is on the side of the claim"
+            claims.append(Claim.compare("Fig. results a", words, direction, found, agrees, rule))
+        return claims
 
     def panel(self, figure: SubFigure, tables: Tables) -> None:
         """Missing information and observed curvature against entropy."""
-        _draw(figure, tables["toy"])
+        from matplotlib import colormaps
+        from matplotlib.lines import Line2D
+
+        from palrnn.engine.style import SEQUENTIAL
+
+        toy = tables["toy"]
+        top, bottom = figure.subplots(2, 1, sharex=True)
+        grouped = toy.groupby("sigma_g")
+        mean, sem = grouped.mean(), grouped.sem()
+        colours = colormaps[SEQUENTIAL](np.linspace(0.1, 0.9, len(mean)))
+        for ax, column, label in (
+            (top, "mir", "missing-information ratio"),
+            (bottom, "log10_trace", r"$\log_{10}$ tr $I_{obs}$"),
+        ):
+            ax.plot(toy["entropy_bits"], toy[column], ".", color="0.8", markersize=2, zorder=0)
+            ax.errorbar(
+                mean["entropy_bits"],
+                mean[column],
+                xerr=sem["entropy_bits"],
+                yerr=sem[column],
+                fmt="none",
+                ecolor="0.4",
+                linewidth=0.8,
+            )
+            ax.scatter(mean["entropy_bits"], mean[column], c=colours, s=22, zorder=3)
+            ax.set_ylabel(label)
+        top.set_title("(a) switching AR(1)")
+        bottom.set_xlabel("posterior gate entropy (bits)")
+        ends = [rf"$\sigma_g$ = {value:.2g}" for value in (mean.index[0], mean.index[-1])]
+        handles = [Line2D([], [], marker="o", linestyle="", color=colours[k]) for k in (0, -1)]
+        top.legend(handles, ends, loc="upper left")
 
 
 def run_toy(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
@@ -86,59 +130,3 @@ def run_toy(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any
         x = toy_series(gate, steps=settings["steps"], a0=a0, a1=a1, sigma=sigma, seed=seed)
         runs.append(toy_information(x, a0, a1, sigma, gate))
     return {name: [getattr(run, name) for run in runs] for name in _COLUMNS}
-
-
-def toy_claims(toy: pd.DataFrame, resamples: int) -> list[Claim]:
-    """Compare the switching AR(1) with the paper's statements; whole seeds are resampled."""
-    claims = []
-    for a, b, words, sign in (
-        ("sigma_g", "entropy_bits", "more gate noise means more entropy", 1),
-        ("entropy_bits", "mir", "more entropy means more missing information", 1),
-        ("entropy_bits", "log10_trace", "more entropy means less observed curvature", -1),
-    ):
-        found = bootstrap(
-            toy[[a, b]],
-            lambda rows: spearman(rows[:, 0], rows[:, 1])[0],
-            groups=toy["seed"],
-            resamples=resamples,
-        )
-        agrees = bool(found.low > 0 if sign > 0 else found.high < 0)
-        direction, rule = (
-            "increases" if sign > 0 else "decreases",
-            "the interval of Spearman r is on the side of the claim",
-        )
-        claims.append(Claim.compare("Fig. results a", words, direction, found, agrees, rule))
-    return claims
-
-
-def _draw(figure: SubFigure, toy: pd.DataFrame) -> None:
-    from matplotlib import colormaps
-    from matplotlib.lines import Line2D
-
-    from palrnn.engine.style import SEQUENTIAL
-
-    top, bottom = figure.subplots(2, 1, sharex=True)
-    grouped = toy.groupby("sigma_g")
-    mean, sem = grouped.mean(), grouped.sem()
-    colours = colormaps[SEQUENTIAL](np.linspace(0.1, 0.9, len(mean)))
-    for ax, column, label in (
-        (top, "mir", "missing-information ratio"),
-        (bottom, "log10_trace", r"$\log_{10}$ tr $I_{obs}$"),
-    ):
-        ax.plot(toy["entropy_bits"], toy[column], ".", color="0.8", markersize=2, zorder=0)
-        ax.errorbar(
-            mean["entropy_bits"],
-            mean[column],
-            xerr=sem["entropy_bits"],
-            yerr=sem[column],
-            fmt="none",
-            ecolor="0.4",
-            linewidth=0.8,
-        )
-        ax.scatter(mean["entropy_bits"], mean[column], c=colours, s=22, zorder=3)
-        ax.set_ylabel(label)
-    top.set_title("(a) switching AR(1)")
-    bottom.set_xlabel("posterior gate entropy (bits)")
-    ends = [rf"$\sigma_g$ = {value:.2g}" for value in (mean.index[0], mean.index[-1])]
-    handles = [Line2D([], [], marker="o", linestyle="", color=colours[k]) for k in (0, -1)]
-    top.legend(handles, ends, loc="upper left")

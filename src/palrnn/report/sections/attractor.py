@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
-from palrnn.report.blocks import Choice, Figure, Section, View, csv_download, number, packed
-from palrnn.report.findings import Run
-from palrnn.report.sections.drawing import COLOURS, axis, colour, per_run, percent
+from palrnn.report.blocks import Block, Choice, Figure, View, csv_download, number, typed_array
+from palrnn.report.drawing import COLOURS, axis, bits, colour, per_run, percent
+from palrnn.report.registry import section
+from palrnn.report.view import Run
 
 _POINTS = 5000
 _SHOWN_CODES = 6
@@ -27,19 +28,18 @@ class Group(NamedTuple):
     other: bool = False
 
 
-def section(runs: Sequence[Run]) -> Section | None:
-    """Return the section with one portrait per run."""
-    return Section(
-        "attractor",
-        "The attractor",
-        "The model runs freely from one held-out observation, without ever seeing the data again. If it has "
-        "learned the "
-        "dynamics, its path fills the same region in the same way, although the two paths part sooner or "
-        "later.",
-        per_run(
-            runs, lambda run, key: [portrait(run, f"{key}-attractor", min(_POINTS, 3 * _POINTS // len(runs)))]
-        ),
-    )
+@section(
+    "attractor",
+    "The attractor",
+    order=20,
+    lead="The model runs freely from one held-out observation, without ever seeing the data again. If it has "
+    "learned the dynamics, its path fills the same region in the same way, although the two paths part "
+    "sooner or later.",
+)
+def attractor(runs: Sequence[Run]) -> tuple[Block, ...]:
+    """Return one portrait per run."""
+    points = min(_POINTS, 3 * _POINTS // len(runs))
+    return per_run(runs, lambda run, key: [portrait(run, f"{key}-attractor", points)])
 
 
 def portrait(run: Run, key: str, points: int = _POINTS) -> Figure:
@@ -56,8 +56,9 @@ def portrait(run: Run, key: str, points: int = _POINTS) -> Figure:
         _trace(truth, "held-out data", deep)
         | {"mode": "lines", "line": {"color": "@faint", "width": 1.5 if deep else 1}}
     ]
-    symbols = run.invariants.symbols if run.invariants else None
-    groups, distinct = by_code(codes, symbols.codes if symbols else ())
+    card = run.results.get("invariants")
+    ranked = [] if card is None or card.symbols is None else [bits(code) for code in card.symbols.codes]
+    groups, distinct = by_code(codes, ranked)
     first_other = next((group for group in groups if group.other), None)
     for group in groups:
         marker = {"color": group.colour, "size": 2 if deep else 3, "opacity": 0.55 if group.other else 1}
@@ -169,14 +170,9 @@ def _painted(member: NDArray[np.int64], order: list[int]) -> dict[int, int]:
     return painted
 
 
-def bits(code: NDArray[np.bool_]) -> str:
-    """Return a switching code as a string of zeros and ones."""
-    return "".join("1" if bit else "0" for bit in code)
-
-
 def _trace(points: Floats, name: str, deep: bool) -> dict[str, object]:
     trace: dict[str, object] = {"type": "scatter3d" if deep else "scatter", "name": name, "hoverinfo": "skip"}
-    return trace | {_NAMES[i]: packed(points[:, i]) for i in range(points.shape[1])}
+    return trace | {_NAMES[i]: typed_array(points[:, i]) for i in range(points.shape[1])}
 
 
 def _summary(
@@ -186,17 +182,13 @@ def _summary(
     distinct: int,
     steps: int,
 ) -> str:
-    parts = []
-    for i, name in enumerate(names):
-        true, made = (
-            coordinates(run.reference, run.columns, run.reference)[0],
-            coordinates(run.generated, run.columns, run.reference)[0],
-        )
-        if len(made):
-            parts.append(
-                f"{name} from {number(made[:, i].min())} to {number(made[:, i].max())} "
-                f"(data {number(true[:, i].min())} to {number(true[:, i].max())})"
-            )
+    true, made = (coordinates(x, run.columns, run.reference)[0] for x in (run.reference, run.generated))
+    parts = [
+        f"{name} from {number(made[:, i].min())} to {number(made[:, i].max())} "
+        f"(data {number(true[:, i].min())} to {number(true[:, i].max())})"
+        for i, name in enumerate(names)
+        if len(made)
+    ]
     if not parts:
         return "The model diverged at once: there is no path to draw."
     words = f"The last {steps} steps of the generated path: {'; '.join(parts)}."

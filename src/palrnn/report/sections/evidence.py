@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from palrnn.report.blocks import Block, Figure, Section, Table, csv_download, number
-from palrnn.report.findings import Run, Stage, Tuning
-from palrnn.report.sections.drawing import axis, colour, line, per_run
+import numpy as np
+
+from palrnn.report.blocks import Block, Card, Figure, Table, csv_download, number
+from palrnn.report.drawing import axis, colour, line, per_run
+from palrnn.report.registry import headline, section
+from palrnn.report.view import Run
+from palrnn.tuning import Comparison
 
 _WORDS = {
     "baseline": "as trained by forcing",
@@ -15,98 +19,105 @@ _WORDS = {
     "full": "noise and drift tuned",
     "anchored": "drift tuned, held by the forcing loss",
 }
+_HEADER = ("Stage", "Evidence", "Process noise", "Observation noise", "D_stsp", "λ₁", "D_stsp, sampled")
 
 
-def section(runs: Sequence[Run]) -> Section | None:
-    """Return the section with evidence and invariants of every stage of every run."""
-    having = [run for run in runs if run.tuning is not None and run.tuning.stages]
-    if not having:
-        return None
-    return Section(
-        "evidence",
-        "Evidence before and after tuning",
-        "Particle-SAEM raises the log evidence of short held-out windows. Raising it need not make a better "
-        "surrogate: "
-        "the drift can trade chaos for short-term fit.",
-        per_run(having, _blocks),
-    )
+@section(
+    "evidence",
+    "Evidence before and after tuning",
+    order=90,
+    needs="tuning",
+    lead="Particle-SAEM raises the log evidence of short held-out windows. Raising it need not make a better "
+    "surrogate: the drift can trade chaos for short-term fit.",
+)
+def evidence(runs: Sequence[Run]) -> tuple[Block, ...]:
+    """Return evidence and invariants of every stage of every run."""
+    return per_run(runs, _blocks)
 
 
 def _blocks(run: Run, key: str) -> list[Block]:
-    tuning = run.tuning
-    assert tuning is not None
-    return [table(run, tuning), bars(run, tuning, f"{key}-evidence"), *_course(tuning, f"{key}-course")]
+    found, known = run["tuning"], _true_exponent(run)
+    return [
+        evidence_table(found, known),
+        by_stage(found, f"{key}-evidence", known),
+        *_course(found, f"{key}-course"),
+    ]
 
 
-def table(run: Run, tuning: Tuning) -> Table:
-    """Return evidence, noise and invariants by stage."""
-    known = (
-        run.invariants.reference_exponents[0]
-        if run.invariants and run.invariants.reference_exponents
-        else None
-    )
-    rows = tuple(
-        (
-            described(stage),
-            _with_error(stage.evidence, stage.evidence_stderr),
-            number(stage.process_std),
-            number(stage.observation_std),
-            number(stage.dstsp),
-            number(stage.lyapunov),
-        )
-        for stage in tuning.stages
-    )
-    header = ("Stage", "Evidence", "Process noise", "Observation noise", "D_stsp", "λ₁")
+@headline(order=50, needs="tuning")
+def gain(run: Run) -> Card | None:
+    """Return how much evidence tuning gained, and what became of the dynamics."""
+    found: Comparison = run["tuning"]
+    first, last = (found.row(list(found.results)[i]) for i in (0, -1))
+    gained = last["heldout_evidence"] - first["heldout_evidence"]
+    if not np.isfinite(gained) or len(found.results) < 2:
+        return None
+    moves, lesson = [], ""
+    for name, label, unit in (
+        ("heldout_evidence", "held-out windows", " nats per step and coordinate"),
+        ("lyapunov", "λ₁", ""),
+        ("dstsp", "D_stsp", ""),
+    ):
+        if np.isfinite(first[name]) and np.isfinite(last[name]):
+            moves.append(f"{label} from {number(first[name])} to {number(last[name])}{unit}")
+    if gained > 0 and last["dstsp"] > first["dstsp"]:
+        lesson = ": more evidence is not the same as better dynamics"
+    words = f"Tuning by evidence moves {', '.join(moves)}{lesson}."
+    return Card("Evidence gained by tuning", f"{'+' if gained > 0 else ''}{number(gained)}", words, "nats")
+
+
+def evidence_table(found: Comparison, known: float | None = None) -> Table:
+    """Return evidence, noise and invariants by stage; ``known`` is the largest exponent of the reference."""
+    rows = tuple(_row(_described(name), found.row(name)) for name in found.results)
+    config = next(iter(found.results.values())).config
     reference = "" if known is None else f" The reference has λ₁ = {number(known)}."
     return Table(
-        f"{tuning.windows} held-out windows of {tuning.length} steps, {tuning.particles} particles; "
-        "evidence in nats per step "
-        f"and coordinate, D_stsp "
-        f"against the second half of the held-out data.{reference}",
-        header,
+        f"{config.heldout_windows} held-out windows of {config.length} steps, {config.particles} particles; "
+        f"evidence in nats per step and coordinate.{reference}",
+        _HEADER,
         rows,
-        (csv_download("tuning.csv", header, rows),),
+        (csv_download("tuning.csv", _HEADER, rows),),
     )
 
 
-def bars(run: Run, tuning: Tuning, key: str) -> Figure:
+def _row(name: str, row: dict[str, float]) -> tuple[str, ...]:
+    figures = ("process_std", "observation_std", "dstsp", "lyapunov", "sampled_dstsp")
+    return (
+        name,
+        _with_error(row["heldout_evidence"], row["heldout_stderr"]),
+        *(number(row[f]) for f in figures),
+    )
+
+
+def by_stage(found: Comparison, key: str, known: float | None) -> Figure:
     """Return held-out evidence by stage beside the largest Lyapunov exponent."""
-    names = [stage.name for stage in tuning.stages]
-    evidence: dict[str, Any] = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [stage.evidence for stage in tuning.stages],
-        "y": names,
-        "name": "held-out evidence",
-        "marker": {"color": "@blue", "size": 11},
-        "error_x": {
-            "type": "data",
-            "array": [stage.evidence_stderr or 0 for stage in tuning.stages],
-            "color": "@blue",
-        },
-    }
-    exponents: dict[str, Any] = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [stage.lyapunov for stage in tuning.stages],
-        "y": names,
-        "name": "largest Lyapunov exponent",
-        "marker": {"color": "@vermilion", "size": 11, "symbol": "diamond"},
-        "xaxis": "x2",
-        "yaxis": "y2",
-    }
-    traces = [evidence, exponents]
-    if run.invariants and run.invariants.reference_exponents:
-        known = run.invariants.reference_exponents[0]
-        dashed = {"xaxis": "x2", "yaxis": "y2", "line": {"color": "@soft", "width": 1, "dash": "dash"}}
-        traces.append(
-            line([known, known], [names[0], names[-1]], "reference exponent", "@soft", hoverinfo="skip")
-            | dashed
+    names, rows = list(found.results), [found.row(name) for name in found.results]
+    values = [_finite(row["heldout_evidence"]) for row in rows]
+    errors = [_finite(row["heldout_stderr"]) or 0 for row in rows]
+    exponents = [_finite(row["lyapunov"]) for row in rows]
+    below = {"xaxis": "x2", "yaxis": "y2"}
+    traces: list[dict[str, Any]] = [
+        _points(values, names, "held-out evidence", {"color": "@blue", "size": 11})
+        | {"error_x": {"type": "data", "array": errors, "color": "@blue"}},
+        _points(
+            exponents,
+            names,
+            "largest Lyapunov exponent",
+            {"color": "@vermilion", "size": 11, "symbol": "diamond"},
         )
+        | below,
+    ]
+    if known is not None:
+        dashed = {"line": {"color": "@soft", "width": 1, "dash": "dash"}}
+        ends = ([known, known], [names[0], names[-1]])
+        traces.append(line(*ends, "reference exponent", "@soft", hoverinfo="skip") | below | dashed)
+    words = f"Evidence goes from {number(values[0])} ({names[0]}) to {number(values[-1])} ({names[-1]})"
+    if exponents[0] is not None and exponents[-1] is not None:
+        words += f"; the largest Lyapunov exponent from {number(exponents[0])} to {number(exponents[-1])}"
     return Figure(
         key,
         "Evidence and dynamics by stage",
-        _summary(tuning),
+        f"{words}.",
         tuple(traces),
         {
             "xaxis": axis("evidence, nats per step and coordinate", anchor="y"),
@@ -118,51 +129,52 @@ def bars(run: Run, tuning: Tuning, key: str) -> Figure:
     )
 
 
-def described(stage: Stage) -> str:
-    """Return a stage's name with what it means."""
-    words = _WORDS.get(stage.name)
-    return f"{stage.name}: {words}" if words else stage.name
+def _points(x: list[float | None], y: list[str], name: str, marker: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "scatter", "mode": "markers", "x": x, "y": y, "name": name, "marker": marker}
 
 
-def _course(tuning: Tuning, key: str) -> list[Figure]:
-    courses = [stage for stage in tuning.stages if len(stage.history) > 1]
+def _course(found: Comparison, key: str) -> list[Figure]:
+    """Return the evidence of the training windows by iteration, if there was more than one."""
+    courses = {name: result.history["evidence"] for name, result in found.results.items()}
+    courses = {name: course[np.isfinite(course)] for name, course in courses.items()}
+    courses = {name: course for name, course in courses.items() if len(course) > 1}
     if not courses:
         return []
     traces = tuple(
-        line(list(range(1, len(stage.history) + 1)), stage.history, stage.name, colour(i + 1), width=2)
+        line(list(range(1, len(course) + 1)), course.tolist(), name, colour(i + 1), width=2)
         | {"mode": "lines+markers"}
-        for i, stage in enumerate(courses)
+        for i, (name, course) in enumerate(courses.items())
     )
-    words = "; ".join(
-        f"{stage.name}: from {number(stage.history[0])} to {number(stage.history[-1])}" for stage in courses
-    )
-    rows = [(stage.name, i + 1, value) for stage in courses for i, value in enumerate(stage.history)]
-    layout = {"xaxis": axis("iteration", dtick=1), "yaxis": axis("evidence")}
-    files = (csv_download("saem.csv", ("stage", "iteration", "evidence"), rows),)
+    words = "; ".join(f"{name}: from {number(c[0])} to {number(c[-1])}" for name, c in courses.items())
+    rows = [(name, i, value) for name, c in courses.items() for i, value in enumerate(c.tolist(), start=1)]
     return [
         Figure(
             key,
             "Evidence of the training windows by iteration",
             f"{words}.",
             traces,
-            layout,
+            {"xaxis": axis("iteration", dtick=1), "yaxis": axis("evidence")},
             300,
-            downloads=files,
+            downloads=(csv_download("saem.csv", ("stage", "iteration", "evidence"), rows),),
         )
     ]
 
 
-def _summary(tuning: Tuning) -> str:
-    first, last = tuning.stages[0], tuning.stages[-1]
-    words = (
-        f"Evidence goes from {number(first.evidence)} ({first.name}) to {number(last.evidence)} ({last.name})"
-    )
-    if first.lyapunov is not None and last.lyapunov is not None:
-        words += f"; the largest Lyapunov exponent from {number(first.lyapunov)} to {number(last.lyapunov)}"
-    return f"{words}."
+def _described(name: str) -> str:
+    words = _WORDS.get(name)
+    return f"{name}: {words}" if words else name
 
 
-def _with_error(value: float | None, error: float | None) -> str:
-    if value is None:
+def _true_exponent(run: Run) -> float | None:
+    card = run.results.get("invariants")
+    return None if card is None else card.lyapunov
+
+
+def _with_error(value: float, error: float) -> str:
+    if np.isneginf(value):
         return "−∞: some window is impossible"
-    return number(value) if not error else f"{number(value)} ± {number(error, 2)}"
+    return f"{number(value)} ± {number(error, 2)}" if np.isfinite(error) and error else number(value)
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

@@ -3,44 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from palrnn.report.blocks import Download, Figure, Section, csv_download, packed
-from palrnn.report.findings import Forecast, Run
-from palrnn.report.sections.drawing import axis, line, per_run
+from palrnn.report.blocks import Block, Download, Figure, csv_download, typed_array
+from palrnn.report.drawing import axis, line, per_run
+from palrnn.report.registry import section
+from palrnn.report.view import Run
+
+if TYPE_CHECKING:
+    from palrnn.runs import Forecast
 
 _ROWS = 4
 
 
-def section(runs: Sequence[Run]) -> Section | None:
-    """Return the section with one figure per run that has a forecast."""
-    having = [run for run in runs if run.forecast is not None]
-    if not having:
-        return None
-    return Section(
-        "series",
-        "Forced and free-running",
-        "Under forcing the model is set back to the data every few steps, as in training. Left alone it "
-        "must part from "
-        "the data, because the system is chaotic; what should remain is the way it moves.",
-        per_run(having, lambda run, key: [series(run, f"{key}-series")]),
-    )
+@section(
+    "series",
+    "Forced and free-running",
+    order=30,
+    needs="forecast",
+    lead="Under forcing the model is pulled to the data as in training. Left alone it must part from the "
+    "data, because the system is chaotic; what should remain is the way it moves.",
+)
+def forecast(runs: Sequence[Run]) -> tuple[Block, ...]:
+    """Return one figure per run."""
+    return per_run(runs, lambda run, key: [series(run, f"{key}-series")])
 
 
 def series(run: Run, key: str) -> Figure:
     """Return the first coordinates of the forecast, one above the other."""
-    forecast = run.forecast
-    assert forecast is not None
-    shown = min(_ROWS, forecast.truth.shape[1])
+    forecast: Forecast = run["forecast"]
+    rows = min(_ROWS, forecast.truth.shape[1])
     step = run.dt or 1.0
-    times = packed(np.arange(len(forecast.truth)) * step)
+    times = typed_array(np.arange(len(forecast.truth)) * step)
     traces: list[dict[str, Any]] = []
     layout: dict[str, Any] = {"legend": {"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom"}}
-    gap = 0.06 if shown > 1 else 0.0
-    height = (1 - gap * (shown - 1)) / shown
-    for i in range(shown):
+    gap = 0.06 if rows > 1 else 0.0
+    height = (1 - gap * (rows - 1)) / rows
+    for i in range(rows):
         place = {"xaxis": "x", "yaxis": "y" if i == 0 else f"y{i + 1}", "showlegend": i == 0}
         lines = (
             ("data", forecast.truth, "@faint", 4),
@@ -49,18 +50,18 @@ def series(run: Run, key: str) -> Figure:
         )
         for name, values, colour, width in lines:
             traces.append(
-                line(times, packed(values[:, i]), name, colour, width=width, legendgroup=name, **place)
+                line(times, typed_array(values[:, i]), name, colour, width=width, legendgroup=name, **place)
             )
         top = 1 - i * (height + gap)
         layout[f"yaxis{'' if i == 0 else i + 1}"] = axis(run.columns[i], domain=[max(0.0, top - height), top])
-    layout["xaxis"] = axis("time" if run.dt else "step", anchor="y" if shown == 1 else f"y{shown}")
+    layout["xaxis"] = axis("time" if run.dt else "step", anchor="y" if rows == 1 else f"y{rows}")
     return Figure(
         key,
         f"{len(forecast.truth)} held-out steps",
         _summary(run, forecast),
         tuple(traces),
         layout,
-        height=170 * shown + 90,
+        height=170 * rows + 90,
         downloads=(_csv(run, forecast),),
     )
 
@@ -91,7 +92,7 @@ def _summary(run: Run, forecast: Forecast) -> str:
         else f"parts from the data after {left} steps{unit}"
     )
     return (
-        f"The forced prediction, set back every {forecast.tau} steps, is off by {error:.2g} standard "
+        f"The forced prediction ({forecast.forcing!r}) is off by {error:.2g} standard "
         f"deviations in the mean{gap}; "
         f"the free-running one {words}."
     )

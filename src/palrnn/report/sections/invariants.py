@@ -3,157 +3,192 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from palrnn.report.blocks import Figure, Note, Section, Table, csv_download, number
-from palrnn.report.findings import Invariants, Run, Spread
-from palrnn.report.sections.drawing import axis, colour, percent, sentence
+import numpy as np
+
+from palrnn.invariants import Floor, Quantities, Scorecard
+from palrnn.report.blocks import Block, Card, Figure, Note, Table, csv_download, number
+from palrnn.report.drawing import axis, colour, percent, sentence
+from palrnn.report.registry import headline, section
+from palrnn.report.view import Run
 
 _LISTED = 4
 
 
-def section(runs: Sequence[Run]) -> Section | None:
+@section(
+    "invariants",
+    "Invariants",
+    order=50,
+    needs="invariants",
+    lead="Long-run properties that do not depend on the starting point. The floor is the distance between "
+    "stretches of the reference itself, of the same length: a model cannot be asked to do better.",
+)
+def invariants(runs: Sequence[Run]) -> list[Block]:
     """Return the table of invariants and the Lyapunov spectra of all runs."""
-    having = [run for run in runs if run.invariants is not None]
-    if not having:
-        return None
-    blocks: list[Note | Table | Figure] = [table(having)]
-    for run in having:
-        assert run.invariants is not None
-        if run.invariants.diverged_at is not None:
+    names = [run.name for run in runs]
+    cards: list[Scorecard] = [run["invariants"] for run in runs]
+    blocks: list[Block] = [invariants_table(cards, names)]
+    for name, card in zip(names, cards, strict=True):
+        if card.hard.diverged_at is not None:
             blocks.append(
-                Note(f"{run.name}: the free-running model diverged after {run.invariants.diverged_at} steps.")
+                Note(f"{name}: the free-running model diverged after {card.hard.diverged_at} steps.")
             )
-    spectra = [run for run in having if run.invariants and run.invariants.exponents]
-    if spectra:
-        blocks.append(spectrum(spectra))
-    return Section(
-        "invariants",
-        "Invariants",
-        "Long-run properties that do not depend on the starting point. The floor is the distance between "
-        "stretches of the "
-        "reference itself, of the same length: a model cannot be asked to do better.",
-        tuple(blocks),
+    spectra = [run for run, card in zip(runs, cards, strict=True) if card.hard.lyapunov is not None]
+    return blocks + ([spectrum(spectra)] if spectra else [])
+
+
+@headline(order=10, needs="invariants")
+def divergence(run: Run) -> Card | None:
+    """Return D_stsp beside its floor."""
+    card: Scorecard = run["invariants"]
+    found, floor = card.hard.dstsp, card.dstsp_floor
+    if found is None:
+        return None
+    verdict = "no more than" if found.value <= floor.high else "more than"
+    source = "stretches of the data" if card.system is None else f"simulations of {card.system}"
+    sentence = (
+        f"How differently the generated path and {reference_name(card)} fill state space (0: alike). That is "
+        f"{verdict} {source} differ among themselves: {number(floor.median)}, up to {number(floor.high)}."
     )
+    return Card("State-space divergence D_stsp", number(found.value), sentence)
 
 
-def table(runs: Sequence[Run]) -> Table:
-    """Return the scores of each run with what they are to be read against.
+@headline(order=20, needs="invariants")
+def exponent(run: Run) -> Card | None:
+    """Return the largest Lyapunov exponent and the pace that it means."""
+    card: Scorecard = run["invariants"]
+    found = card.hard.lyapunov
+    if found is None or not np.isfinite(found.largest):
+        return None
+    words = "Nearby states do not part: the model is not chaotic."
+    if found.largest > 0:
+        units = "steps" if run.dt is None else "time units"
+        pace = f"Nearby states part by a factor e in {number(1 / found.largest)} {units}"
+        words = f"{pace}: the model is chaotic."
+    if card.lyapunov is not None:
+        words += f" The true system has {number(card.lyapunov)}."
+    unit = f"± {number(found.stderr[0], 2)}" if found.stderr[0] else ""
+    return Card("Largest Lyapunov exponent λ₁", number(found.largest), words, unit)
 
-    For one run that is a column of its own; for several, whose data may differ, a row below the score.
+
+def invariants_table(
+    cards: Sequence[Scorecard], names: Sequence[str] = ("Model",), reference: str = ""
+) -> Table:
+    """Return the scores of each model with what they are to be read against.
+
+    For one model that is a column of its own, after one for its samples where it is a PAL-RNN; for several,
+    whose data may differ, a row below the score. ``reference`` says what they were compared with.
     """
-    found = [run.invariants for run in runs if run.invariants is not None]
-    lines = list(_lines(found))
-    if len(runs) == 1:
-        header: tuple[str, ...] = ("", "Model", "Floor or reference")
-        rows: tuple[tuple[str, ...], ...] = tuple(
-            (label, values[0], against[0]) for label, values, against in lines
-        )
+    if len(cards) == 1:
+        card = cards[0]
+        columns = [card.hard] + ([card.sampled] if card.sampled is not None else [])
+        header: tuple[str, ...] = ("", "Model", "Sampled", "Floor or reference")
+        header = header if card.sampled is not None else (*header[:2], header[3])
+        rows = [(label, *values, against[0]) for label, values, against in _lines(columns, [card])]
     else:
-        header = ("", *(run.name for run in runs))
-        scores = [
-            [(label, *values)] + ([("↳ floor or reference", *against)] if any(against) else [])
-            for label, values, against in lines
-        ]
-        rows = tuple(row for pair in scores for row in pair)
-    sources = dict.fromkeys(part.reference_source for part in found if part.reference_source)
-    steps = " or ".join(dict.fromkeys(str(part.steps) for part in found))
-    against = " or ".join(dict.fromkeys(part.reference for part in found))
-    caption = f"Free runs of {steps} steps against the reference: {against}."
-    if sources:
-        caption += f" Its exponents: {'; '.join(sources)}."
-    return Table(caption, header, rows, (csv_download("invariants.csv", header, rows),))
+        header, rows = ("", *names), []
+        for label, values, against in _lines([card.hard for card in cards], cards):
+            rows.append((label, *values))
+            if any(against):
+                rows.append(("↳ floor or reference", *against))
+    steps = " or ".join(dict.fromkeys(str(len(card.reference)) for card in cards))
+    truth = reference or " or ".join(dict.fromkeys(map(reference_name, cards)))
+    caption = f"Free runs of {steps} steps against the reference: {truth}."
+    files = (csv_download("invariants.csv", header, rows),)
+    return Table(caption, header, tuple(rows), files)
 
 
-def _lines(found: Sequence[Invariants]) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Yield label, scores and what they stand against, each with one entry per run."""
-    none = [""] * len(found)
+def reference_name(card: Scorecard) -> str:
+    """Return what the free run was compared with, in words."""
+    return "the held-out data" if card.system is None else f"a simulation of {card.system}"
+
+
+def _lines(
+    runs: Sequence[Quantities], cards: Sequence[Scorecard]
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield label, scores (one per run) and what they stand against (one per card)."""
     yield (
         "State-space divergence D_stsp",
-        [number(part.dstsp) for part in found],
-        [_floor(part.dstsp_floor) for part in found],
+        [_dstsp(run) for run in runs],
+        [_floor(card.dstsp_floor) for card in cards],
     )
-    outside = ["–" if part.outside is None else percent(part.outside) for part in found]
+    outside = ["–" if run.dstsp is None else percent(run.dstsp.outside) for run in runs]
+    none = [""] * len(cards)
     yield "Generated points outside the reference's box", outside, none
-    yield (
-        "Power-spectrum distance D_H",
-        [number(part.spectrum_distance) for part in found],
-        [_floor(part.spectrum_floor) for part in found],
-    )
-    for i in range(min(_LISTED, max(len(part.exponents) for part in found))):
-        known = [part.reference_exponents for part in found]
-        yield (
-            f"Lyapunov exponent λ{chr(0x2081 + i)}",
-            [_exponent(part, i) for part in found],
-            [number(values[i]) if i < len(values) else "" for values in known],
-        )
-    yield "Kaplan–Yorke dimension", [number(part.kaplan_yorke) for part in found], none
-    ahead = max(len(part.mse) for part in found)
-    if ahead:
-        errors = [number(part.mse[-1]) if part.mse else "–" for part in found]
-        yield f"Squared error {ahead} steps ahead, standardised", errors, none
-    yield "Useful forecast", [_horizon(part) for part in found], none
+    distances = [number(run.spectrum_distance) for run in runs]
+    yield "Power-spectrum distance D_H", distances, [_floor(card.spectrum_floor) for card in cards]
+    most = max((len(run.lyapunov.exponents) for run in runs if run.lyapunov is not None), default=0)
+    for i in range(min(_LISTED, most)):
+        label = f"Lyapunov exponent λ{chr(0x2081 + i)}"
+        yield label, [_exponent(run, i) for run in runs], [_true_exponent(card, i) for card in cards]
+    dimensions = [number(None if run.lyapunov is None else run.lyapunov.kaplan_yorke) for run in runs]
+    truths = [card.reference_exponents for card in cards]
+    true = ["" if truth is None else number(truth.kaplan_yorke) for truth in truths]
+    yield "Kaplan–Yorke dimension", dimensions, true
+    # forecasts and codes are of the hard-gated model; a column for samples has none
+    blank = [""] * (len(runs) - len(cards))
+    ahead = max(len(card.prediction.mse) for card in cards)
+    for steps in dict.fromkeys((1, ahead)):
+        errors = [
+            number(float(card.prediction.mse[min(steps, len(card.prediction.mse)) - 1])) for card in cards
+        ]
+        words = f"Squared error {steps} step{'s' * (steps > 1)} ahead, standardised"
+        yield words, errors + blank, none
+    yield "Useful forecast", [_horizon(card) for card in cards] + blank, none
+    if any(card.gated for card in cards):
+        visited = ["–" if card.symbols is None else str(len(card.symbols.codes)) for card in cards]
+        yield "Switching codes visited", visited + blank, [f"of {2**card.gated} regions" for card in cards]
+        rates = ["–" if c.symbols is None else number(c.symbols.entropy_rate()) for c in cards]
+        yield "Entropy rate of the codes, bits per step", rates + blank, none
+    points = [card.fixed_points for card in cards]
+    if any(found is not None for found in points):
+        counts = ["–" if found is None else str(len(found)) for found in points]
+        stable = ["" if found is None else f"{int(found.stable.sum())} of them stable" for found in points]
+        yield "Fixed points", counts + blank, stable
 
 
 def spectrum(runs: Sequence[Run]) -> Figure:
     """Return the Lyapunov spectra as points with error bars, the reference as rings."""
-    traces, rows, words = [], [], []
+    traces: list[dict[str, Any]] = []
+    rows: list[tuple[Any, ...]] = []
+    words = []
     for i, run in enumerate(runs):
-        found = run.invariants
+        card: Scorecard = run["invariants"]
+        found = card.hard.lyapunov
         assert found is not None
-        order = list(range(1, len(found.exponents) + 1))
+        values, errors = _finite(found.exponents), _finite(found.stderr)
+        order = list(range(1, len(values) + 1))
         name = run.name if len(runs) > 1 else "model"
+        bars = {"type": "data", "array": errors, "color": colour(i), "thickness": 1}
         marks = {"color": colour(i), "size": 8}
-        bars = {"type": "data", "array": found.exponents_stderr, "color": colour(i), "thickness": 1}
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": order,
-                "y": found.exponents,
-                "error_y": bars,
-                "marker": marks,
-                "name": name,
-            }
+        traces.append(_points(order, values, name, marks) | {"error_y": bars})
+        rows += [(run.name, *row) for row in zip(order, values, errors, strict=True)]
+        positive = int((found.exponents > 0).sum())
+        words.append(
+            f"{name}: λ₁ is {_exponent(card.hard, 0)}, positive exponents: {positive} of {len(order)}"
         )
-        rows += [
-            (run.name, k, value, error)
-            for k, value, error in zip(order, found.exponents, found.exponents_stderr, strict=True)
-        ]
-        positive = sum(1 for value in found.exponents if value is not None and value > 0)
-        words.append(f"{name}: λ₁ is {_exponent(found, 0)}, positive exponents: {positive} of {len(order)}")
-    known: tuple[float, ...] = next(
-        (
-            run.invariants.reference_exponents
-            for run in runs
-            if run.invariants and run.invariants.reference_exponents
-        ),
-        (),
-    )
+    known = next((true for run in runs if (true := _true_exponents(run["invariants"]))), [])
     if known:
         ring = {"color": "@ink", "size": 13, "symbol": "circle-open", "line": {"width": 1.5}}
-        order = list(range(1, len(known) + 1))
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": order,
-                "y": known,
-                "marker": ring,
-                "name": "reference",
-            }
-        )
+        traces.append(_points(list(range(1, len(known) + 1)), known, "reference", ring))
         words.append(f"the reference has λ₁ = {number(known[0])}")
+    layout = {
+        "xaxis": axis("number", dtick=5 if len(rows) > 12 else 1),
+        "yaxis": axis(f"exponent {_rate(runs)}"),
+    }
     return Figure(
         "lyapunov",
         "Lyapunov spectrum",
         sentence(words, "Bars are standard errors; exponents of minus infinity are left out."),
         tuple(traces),
-        {
-            "xaxis": axis("number", dtick=5 if len(rows) > 12 else 1),
-            "yaxis": axis(f"exponent {_rate(runs)}"),
-        },
+        layout,
         downloads=(csv_download("lyapunov.csv", ("run", "number", "exponent", "standard error"), rows),),
     )
+
+
+def _points(x: list[int], y: list[float | None], name: str, marker: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "scatter", "mode": "markers", "x": x, "y": y, "name": name, "marker": marker}
 
 
 def _rate(runs: Sequence[Run]) -> str:
@@ -163,24 +198,47 @@ def _rate(runs: Sequence[Run]) -> str:
     return "per unit of time, or per step where that is unknown" if any(timed) else "per step"
 
 
-def _exponent(found: Invariants, i: int) -> str:
-    if i >= len(found.exponents):
+def _dstsp(run: Quantities) -> str:
+    if run.dstsp is None:
+        return "–" if run.diverged_at is None else f"diverged after {run.diverged_at} steps"
+    error = f" ± {number(run.dstsp.stderr, 2)}" if run.dstsp.method == "mixture" else ""
+    return f"{number(run.dstsp.value)}{error}"
+
+
+def _exponent(run: Quantities, i: int) -> str:
+    if run.lyapunov is None or i >= len(run.lyapunov.exponents):
         return "–"
-    value, error = found.exponents[i], found.exponents_stderr[i] if i < len(found.exponents_stderr) else None
-    if value is None:
+    value, error = float(run.lyapunov.exponents[i]), float(run.lyapunov.stderr[i])
+    if not np.isfinite(value):
         return "−∞"
-    return number(value) if not error else f"{number(value)} ± {number(error, 2)}"
+    return f"{number(value)} ± {number(error, 2)}" if error else number(value)
 
 
-def _horizon(found: Invariants) -> str:
-    if found.valid_steps is None:
-        return "–"
+def _true_exponents(card: Scorecard) -> list[float | None]:
+    if card.reference_exponents is not None:
+        return _finite(card.reference_exponents.exponents)
+    return [] if card.lyapunov is None else [card.lyapunov]
+
+
+def _true_exponent(card: Scorecard, i: int) -> str:
+    known, truth = _true_exponents(card), card.reference_exponents
+    if i >= len(known):
+        return ""
+    error = "" if truth is None else f" ± {number(float(truth.stderr[i]), 2)}"
+    return f"{number(known[i])}{error}"
+
+
+def _horizon(card: Scorecard) -> str:
+    found = card.prediction
     times = f" = {number(found.valid_time)} Lyapunov times" if found.valid_time is not None else ""
-    return f"{number(found.valid_steps)} steps{times}"
+    more = f", {percent(found.censored)} beyond the horizon" if found.censored else ""
+    return f"{number(float(found.valid_steps.mean()))} steps{times}{more}"
 
 
-def _floor(floor: Spread | None) -> str:
-    if floor is None:
-        return "too little data"
+def _floor(floor: Floor) -> str:
     spread = f"{number(floor.low)} to {number(floor.high)}"
-    return f"{number(floor.median)} ({spread}, {floor.pairs} pairs of {floor.length} steps)"
+    return f"{number(floor.median)} ({spread}, {len(floor.values)} pairs of {floor.length} steps)"
+
+
+def _finite(values: Any) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]

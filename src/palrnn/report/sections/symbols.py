@@ -3,44 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from palrnn.engine.checks import Floats
-from palrnn.report.blocks import Figure, Section, csv_download, number
-from palrnn.report.findings import Run, Symbols
-from palrnn.report.sections.drawing import colour, line, per_run, percent
+from palrnn.invariants import Scorecard
+from palrnn.report.blocks import Block, Figure, csv_download, number
+from palrnn.report.drawing import bits, colour, line, per_run, percent
+from palrnn.report.registry import section
+from palrnn.report.view import Run
 
-_COLOURED = 6
-_WEAKEST = 0.02
-
-
-def section(runs: Sequence[Run]) -> Section | None:
-    """Return the section with one transition graph per run that has gates."""
-    having = [run for run in runs if run.invariants is not None and run.invariants.symbols is not None]
-    if not having:
-        return None
-    return Section(
-        "symbols",
-        "Switching codes",
-        "Each setting of the gates is a linear system; the model is chaotic only through switching between "
-        "them. "
-        "The order of the codes is a symbolic description of the attractor.",
-        per_run(having, lambda run, key: [graph(run, f"{key}-symbols")]),
-    )
+_LISTED, _COLOURED = 24, 6
+_RAREST, _WEAKEST = 0.005, 0.02
 
 
-def graph(run: Run, key: str) -> Figure:
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The most visited codes as a graph.
+
+    ``codes`` are bit strings; ``places (K, N)`` the mean raw observation while in each; ``moves`` hold (from,
+    to, probability) between them, given that the code is left.
+    """
+
+    codes: list[str]
+    occupancy: list[float]
+    places: Floats
+    moves: list[tuple[int, int, float]]
+
+    @classmethod
+    def of(cls, card: Scorecard) -> Graph:
+        """Return the graph of a free run that did not diverge."""
+        found = card.symbols
+        assert found is not None
+        listed = min(_LISTED, len(found.codes))
+        chances = found.transitions[:listed, :listed].toarray()
+        staying = chances.diagonal().copy()
+        np.fill_diagonal(chances, 0.0)
+        chances /= np.where(staying < 1, 1 - staying, 1.0)[:, None]
+        moves = [(int(i), int(j), float(chances[i, j])) for i, j in np.argwhere(chances >= _RAREST)]
+        places = np.array([card.hard.generated[found.symbols == i].mean(axis=0) for i in range(listed)])
+        return cls(
+            [bits(code) for code in found.codes[:listed]], found.occupancy[:listed].tolist(), places, moves
+        )
+
+
+@section(
+    "symbols",
+    "Switching codes",
+    order=60,
+    needs="invariants",
+    lead="Each setting of the gates is a linear system; the model is chaotic only through switching between "
+    "them. The order of the codes is a symbolic description of the attractor.",
+)
+def symbols(runs: Sequence[Run]) -> tuple[Block, ...]:
+    """Return one transition graph per run that has gates."""
+    having = [run for run in runs if run["invariants"].symbols is not None and run["invariants"].gated]
+    return per_run(having, lambda run, key: [graph(run["invariants"], f"{key}-symbols")])
+
+
+def graph(card: Scorecard, key: str) -> Figure:
     """Return the codes as discs where the model is while in them, and their transitions as arrows."""
-    found = run.invariants.symbols if run.invariants else None
-    assert found is not None
+    found = Graph.of(card)
     places = layout_of(found)
-    shown = [edge for edge in found.transitions if edge[2] >= _WEAKEST and edge[0] != edge[1]]
-    paths = [_bent(places[start], places[end]) for start, end, _ in shown]
-    traces = [_edge(path, probability) for path, (_, _, probability) in zip(paths, shown, strict=True)]
-    if shown:
-        traces.append(_heads(paths, [probability for _, _, probability in shown]))
+    drawn = [move for move in found.moves if move[2] >= _WEAKEST]
+    paths = [_bent(places[start], places[end]) for start, end, _ in drawn]
+    traces = [_edge(path, probability) for path, (_, _, probability) in zip(paths, drawn, strict=True)]
+    if drawn:
+        traces.append(_heads(paths, [probability for _, _, probability in drawn]))
     sizes = [10 + 46 * share**0.5 for share in found.occupancy]
     shades = [colour(i) if i < _COLOURED else "@soft" for i in range(len(found.codes))]
     traces.append(
@@ -67,11 +98,11 @@ def graph(run: Run, key: str) -> Figure:
         }
     )
     hidden = {"visible": False}
-    rows = [(found.codes[i], found.codes[j], p) for i, j, p in found.transitions]
+    rows = [(found.codes[i], found.codes[j], p) for i, j, p in found.moves]
     return Figure(
         key,
         "Transitions between codes",
-        _summary(found),
+        _summary(card, found),
         tuple(traces),
         {
             "xaxis": hidden | {"range": _range(places[:, 0])},
@@ -87,12 +118,12 @@ def graph(run: Run, key: str) -> Figure:
     )
 
 
-def layout_of(found: Symbols) -> Floats:
+def layout_of(found: Graph) -> Floats:
     """Return a place in the plane for each code: its mean observation along the two widest directions.
 
     Codes of a single coordinate, or all in one place, go on a circle instead.
     """
-    places = np.array(found.places, dtype=np.float64).reshape(len(found.codes), -1)
+    places = found.places
     centred = places - places.mean(axis=0)
     scale = centred.std(axis=0)
     if places.shape[1] < 2 or len(places) < 3 or not (scale > 0).any():
@@ -139,18 +170,19 @@ def _range(values: Floats) -> list[float]:
     return [low - margin, high + margin]
 
 
-def _summary(found: Symbols) -> str:
-    strongest = max(found.transitions, key=lambda edge: edge[2], default=None)
+def _summary(card: Scorecard, found: Graph) -> str:
+    assert card.symbols is not None
+    strongest = max(found.moves, key=lambda move: move[2], default=None)
     follows = ""
     if strongest is not None:
         i, j, p = strongest
         way = f"from {found.codes[i]} to {found.codes[j]}"
         follows = f" The surest transition leads {way} ({percent(p)} of departures)."
-    listed = f", the {len(found.codes)} most visited are shown" if len(found.codes) < found.distinct else ""
+    distinct = len(card.symbols.codes)
+    listed = f", the {len(found.codes)} most visited are shown" if len(found.codes) < distinct else ""
     return (
-        f"The model uses {found.distinct} codes{listed}; the most visited is {found.codes[0]} "
-        f"({percent(found.occupancy[0])} of the time). Entropy of the occupancy: {number(found.entropy)} "
-        f"bits.{follows} "
-        "Discs lie where the model is while in a code, as large as it is frequent; arrows are as thick as "
-        "the transition is likely."
+        f"The model uses {distinct} codes{listed}; the most visited is {found.codes[0]} "
+        f"({percent(found.occupancy[0])} of the time). Entropy of the occupancy: "
+        f"{number(card.symbols.occupancy_entropy)} bits.{follows} Discs lie where the model is while in a "
+        "code, as large as it is frequent; arrows are as thick as the transition is likely."
     )

@@ -7,27 +7,36 @@ from collections.abc import Sequence
 import numpy as np
 
 from palrnn.engine.checks import Floats
-from palrnn.report.blocks import Figure, Section, csv_download, number, packed
-from palrnn.report.findings import Run
-from palrnn.report.sections.drawing import axis, colour, line, log_axis, sentence, thinned
+from palrnn.report.blocks import Block, Figure, csv_download, number, typed_array
+from palrnn.report.drawing import axis, colour, line, log_axis, sentence, thinned
+from palrnn.report.registry import section
+from palrnn.report.view import Run
 
 
-def section(runs: Sequence[Run]) -> Section | None:
-    """Return the section with the loss curves of all runs in one figure."""
-    having = [run for run in runs if run.loss]
+@section(
+    "training",
+    "Training",
+    order=40,
+    lead="Mean squared one-step error along forced rollouts, on random stretches of the training data.",
+)
+def training(runs: Sequence[Run]) -> list[Block]:
+    """Return the loss curves of all runs in one figure."""
+    having = [run for run in runs if run.losses]
     if not having:
-        return None
+        return []
     traces, words, rows = [], [], []
     for i, run in enumerate(having):
-        updates, loss = np.array(run.loss, dtype=np.float64).T
-        smooth = smoothed(loss)
+        updates, loss = np.array(run.losses, dtype=np.float64).T
+        smooth = running_median(loss)
         keep = thinned(len(loss), 1500)
         if len(having) == 1:
-            traces.append(line(packed(updates[keep]), packed(loss[keep]), "each record", "@faint", width=1))
+            traces.append(
+                line(typed_array(updates[keep]), typed_array(loss[keep]), "each record", "@faint", width=1)
+            )
         traces.append(
             line(
-                packed(updates[keep]),
-                packed(smooth[keep]),
+                typed_array(updates[keep]),
+                typed_array(smooth[keep]),
                 run.name if len(having) > 1 else "smoothed",
                 colour(i),
                 width=2,
@@ -37,7 +46,7 @@ def section(runs: Sequence[Run]) -> Section | None:
         words.append(
             f"{of}the loss fell from {number(loss[0])} to {number(smooth[-1])} in {updates[-1]:.0f} updates"
         )
-        rows += [(run.name, int(update), value) for update, value in run.loss]
+        rows += [(run.name, int(update), value) for update, value in run.losses]
     figure = Figure(
         "loss",
         "Teacher-forcing loss",
@@ -46,11 +55,10 @@ def section(runs: Sequence[Run]) -> Section | None:
         {"xaxis": axis("update"), "yaxis": log_axis("loss", np.array([value for *_, value in rows]))},
         downloads=(csv_download("loss.csv", ("run", "update", "loss"), rows),),
     )
-    lead = "Mean squared one-step error along forced rollouts, on random stretches of the training data."
-    return Section("training", "Training", lead, (figure,))
+    return [figure]
 
 
-def smoothed(loss: Floats) -> Floats:
+def running_median(loss: Floats) -> Floats:
     """Return a running median over about a fiftieth of the record: it follows the trend, not the spikes."""
     from scipy.ndimage import median_filter
 

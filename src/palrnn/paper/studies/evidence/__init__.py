@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from palrnn.engine.config import Config, Count, Level, Positive, Seed
 from palrnn.engine.progress import quiet
-from palrnn.inference import FilterDiedError, windowed_evidence
+from palrnn.inference import FilterConfig, FilterDiedError, windowed_evidence
 from palrnn.model import PALRNN, Checkpoint, checkpoint_bytes, checkpoint_from_bytes
 from palrnn.paper.claim import Claim, Finding
 from palrnn.paper.models import Regime, checkpoint_task, invariants_task
@@ -79,7 +79,7 @@ class Unit(NamedTuple):
 
 
 @study("evidence", place=50)
-class Evidence(Study[EvidenceSettings]):
+class EvidenceStudy(Study[EvidenceSettings]):
     """Held-out evidence, D_stsp and Lyapunov exponent of models before and after tuning."""
 
     Settings = EvidenceSettings
@@ -161,7 +161,6 @@ class Evidence(Study[EvidenceSettings]):
         return Task(EVIDENCE, settings, needs, cost=float(unit.length), label=label)
 
     def tasks(self) -> list[Task]:
-        """Tuning, evidence and invariants of every unit."""
         return [
             task
             for unit in self.units()
@@ -203,30 +202,26 @@ class Evidence(Study[EvidenceSettings]):
         return {"evidence.csv": rows}
 
     def row_counts(self, tables: Tables) -> tuple[int, int]:
-        """All units."""
         return len(tables["evidence"]), len(self.units())
 
     def claims(self, tables: Tables) -> list[Claim]:
-        """More evidence, and worse dynamics."""
         return evidence_claims(tables["evidence"], self.preset.resamples)
 
     def findings(self, tables: Tables) -> list[Finding]:
-        """What the coordinates of the tuning data do."""
         if "checkpoints" not in tables:
             return []
         how = self.settings
         return [coordinates_finding(tables["evidence"], tables["checkpoints"], how.tau, how.seed)]
 
     def panel(self, figure: SubFigure, tables: Tables) -> None:
-        """Evidence, D_stsp with its floor, and the error of the exponent, over window length."""
         from palrnn.paper.studies.evidence.panel import draw_panel
 
-        draw_panel(figure, tables["evidence"], tables.get("floor"))
+        draw_panel(figure, tables)
 
 
 def reference_tau(preset: Preset) -> int | None:
     """The forcing interval of the models that are tuned, which other studies look at alone, too."""
-    return Evidence(preset).settings.tau if Evidence.is_in(preset) else None
+    return EvidenceStudy(preset).settings.tau if EvidenceStudy.is_in(preset) else None
 
 
 def tune_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
@@ -255,17 +250,28 @@ def measure_evidence(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict
     model = checkpoint.model
     assert isinstance(model, PALRNN)
     heldout = tuning_data(settings, checkpoint).heldout
-    names = ("windows", "particles", "ess_threshold", "target", "seed")
-    how = {name: settings[name] for name in names}
     noises = {
         "fitted_process_std": float(np.sqrt(model.process_variances.mean())),
         "fitted_observation_std": float(np.sqrt(model.observation_variances.mean())),
     }
     try:
-        found = windowed_evidence(model, heldout, settings["length"], **how, progress=quiet, threads=1)
+        found = windowed_evidence(
+            model,
+            heldout,
+            settings["length"],
+            filter_config(settings),
+            windows=settings["windows"],
+            progress=quiet,
+            threads=1,
+        )
     except FilterDiedError as error:
         return noises | {"evidence": math.nan, "evidence_stderr": math.nan, "died": str(error)}
     return noises | {"evidence": found.mean, "evidence_stderr": found.stderr, "died": None}
+
+
+def filter_config(settings: dict[str, Any]) -> FilterConfig:
+    """Return the filter of a task's settings."""
+    return FilterConfig(**{name: settings[name] for name in ("particles", "ess_threshold", "target", "seed")})
 
 
 def tuning_data(settings: dict[str, Any], checkpoint: Checkpoint) -> TuningSeries:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import SubFigure
 
 from palrnn.engine.style import BLUE, GREEN, VERMILION
+from palrnn.paper.tables import Tables
 
 _CONFIGURATIONS = {"baseline": (BLUE, "o"), "calib": (GREEN, "s"), "full": (VERMILION, "^")}
 _COLUMNS = {
@@ -16,9 +16,9 @@ _COLUMNS = {
 }
 
 
-def draw_panel(figure: SubFigure, evidence: pd.DataFrame, floor: pd.DataFrame | None) -> None:
+def draw_panel(figure: SubFigure, tables: Tables) -> None:
     """Draw medians and quartiles over models for each configuration, and the floor of D_stsp."""
-    axes = figure.subplots(3, 1, sharex=True)
+    evidence, axes = tables["evidence"], figure.subplots(3, 1, sharex=True)
     lengths = sorted(evidence["length"].unique())
     for ax, (column, label) in zip(axes, _COLUMNS.items(), strict=True):
         for place, (name, (colour, marker)) in enumerate(_CONFIGURATIONS.items()):
@@ -34,8 +34,8 @@ def draw_panel(figure: SubFigure, evidence: pd.DataFrame, floor: pd.DataFrame | 
         ax.set_ylabel(label)
         ax.set_xscale("log")
     axes[1].set_yscale("log")
-    if floor is not None:
-        low, high = np.percentile(floor["dstsp"], [2.5, 97.5])
+    if "floor" in tables:
+        low, high = np.percentile(tables["floor"]["dstsp"], [2.5, 97.5])
         axes[1].axhspan(low, high, color="0.85", zorder=0)
         middle = float(np.sqrt(low * high))
         axes[1].text(lengths[0], middle, "true against true", va="center", fontsize=7, color="0.4")

@@ -53,6 +53,11 @@ class GapVariant(Config):
     taus: Counts | None = None
     seeds: tuple[Seed, ...] | None = None
 
+    @property
+    def samples(self) -> dict[str, Any]:
+        """How the filter and the smoother sample."""
+        return self.model_dump(include={"particles", "paths", "states_per_path", "target"})
+
 
 class GapSettings(Config):
     """The curvature gap. The first variant is the paper's and is what the figure shows.
@@ -81,7 +86,7 @@ class GapSettings(Config):
 
 
 @study("gap", place=30)
-class Gap(Study[GapSettings]):
+class GapStudy(Study[GapSettings]):
     """Both curvatures of every model, by every variant."""
 
     Settings = GapSettings
@@ -125,17 +130,15 @@ class Gap(Study[GapSettings]):
             "model_observation_std": regime.observation_std,
             "gate_std": how.gate_std,
             "ess_threshold": how.ess_threshold,
-            "particles": variant.particles,
-            "paths": variant.paths,
-            "states_per_path": variant.states_per_path,
-            "target": variant.target,
             "ridge": how.ridge,
             "overlap": how.overlap,
             "seed": regime.seed,
         }
         cost = float(variant.particles + variant.paths * variant.states_per_path)
         needs = {"model": checkpoint_task(self.preset, regime)}
-        return Task(GEOMETRY, settings, needs, cost=cost, label=f"{regime.name} {variant.name}")
+        return Task(
+            GEOMETRY, settings | variant.samples, needs, cost=cost, label=f"{regime.name} {variant.name}"
+        )
 
     def units(self) -> list[tuple[GapVariant, Regime]]:
         """Every model, variant by variant."""
@@ -162,38 +165,29 @@ class Gap(Study[GapSettings]):
             found[overlap] = found.pop("overlap")
             free = store.result_or_empty(invariants_task(self.preset, task.needs["model"]))
             found |= {name: free.get(name) for name in ("dstsp", "lyapunov")}
-            how = {"variant": variant.name} | {
-                name: getattr(variant, name) for name in ("particles", "paths", "states_per_path", "target")
-            }
             first = {name: found[name] for name in (*_FIRST.split(), overlap, *_THEN.split())}
-            rows.append(regime._asdict() | how | first | found)
+            rows.append(regime._asdict() | {"variant": variant.name} | variant.samples | first | found)
         return {"gap.csv": rows}
 
     def derived_tables(self, tables: Tables) -> dict[str, Rows]:
-        """The fixed-Q table."""
         return {"fixed_q.csv": fixed_q_rows(tables["gap"], self.preset.resamples)}
 
     def row_counts(self, tables: Tables) -> tuple[int, int]:
-        """All models of the first variant."""
         return len(first_variant(tables["gap"])), len(self.variant_regimes(self.settings.variants[0]))
 
     def claims(self, tables: Tables) -> list[Claim]:
-        """The gap, its correlations, and the mismatch beyond the trace."""
         return gap_claims(tables["gap"], tables["fixed_q"], self.preset.resamples)
 
     def findings(self, tables: Tables) -> list[Finding]:
-        """What the gap depends on, and what other estimators say."""
         steps = 3 * (self.settings.length - 1)
         return gap_findings(tables["gap"], steps, reference_tau(self.preset), self.preset.resamples)
 
     def panel(self, figure: SubFigure, tables: Tables) -> None:
-        """The gap against entropy."""
         from palrnn.paper.studies.gap.figures import draw_panel
 
         draw_panel(figure, tables["gap"])
 
     def figures(self, tables: Tables) -> dict[str, Figure]:
-        """The mismatch of the matrices, and the estimators side by side."""
         from palrnn.paper.studies.gap.figures import estimators_figure, mismatch_figure
 
         return {"mismatch": mismatch_figure(tables["gap"]), "estimators": estimators_figure(tables["gap"])}

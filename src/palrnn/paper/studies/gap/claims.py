@@ -46,29 +46,31 @@ def fixed_q_rows(gap: pd.DataFrame, resamples: int) -> list[dict[str, Any]]:
         entropy, noise = kept["entropy_bits"], kept["observation_std"]
         found = association(entropy, kept["gap"], noise, resamples=resamples)
         shared = association(entropy, kept[overlap], noise, resamples=resamples)
-        rows.append(
-            {
-                "variant": variant,
-                "process_std": process,
-                "n": len(kept),
-                "without_gap": len(part) - len(kept),
-                "h_min": entropy.min(),
-                "h_max": entropy.max(),
-                "h_span": entropy.max() - entropy.min(),
-                "spearman": found.spearman.value,
-                "spearman_low": found.spearman.low,
-                "spearman_high": found.spearman.high,
-                "p": found.p,
-                "partial": found.partial.value,
-                "partial_low": found.partial.low,
-                "partial_high": found.partial.high,
-                "overlap_spearman": shared.spearman.value,
-                "overlap_spearman_low": shared.spearman.low,
-                "overlap_spearman_high": shared.spearman.high,
-                "overlap_partial": shared.partial.value,
-            }
-        )
+        row = {
+            "variant": variant,
+            "process_std": process,
+            "n": len(kept),
+            "without_gap": len(part) - len(kept),
+        }
+        low, high = entropy.min(), entropy.max()
+        row |= {"h_min": low, "h_max": high, "h_span": high - low}
+        row |= _columns("spearman", found.spearman) | {"p": found.p} | _columns("partial", found.partial)
+        row |= _columns("overlap_spearman", shared.spearman) | {"overlap_partial": shared.partial.value}
+        rows.append(row)
     return rows
+
+
+def _columns(name: str, found: Interval) -> dict[str, float]:
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+
+
+def _interval(row: Any, name: str) -> Interval:
+    return Interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
+
+
+def _by_process_noise(fixed_q: pd.DataFrame, name: str) -> str:
+    found = [(row["process_std"], _interval(row, name)) for _, row in fixed_q.iterrows()]
+    return ", ".join(f"{r.value:.2f} [{r.low:.2f}, {r.high:.2f}] at {process:g}" for process, r in found)
 
 
 def first_variant(gap: pd.DataFrame) -> pd.DataFrame:
@@ -121,15 +123,11 @@ def _range(gap: pd.DataFrame, resamples: int) -> list[Claim]:
 
 
 def _trend(fixed_q: pd.DataFrame) -> Claim:
-    parts = [
-        f"{row.spearman:.2f} [{row.spearman_low:.2f}, {row.spearman_high:.2f}] at {row.process_std:g}"
-        for row in fixed_q.itertuples()
-    ]
     return Claim.compare(
         "Fig. results b",
         "at fixed Q the gap tends to increase with entropy",
         "Spearman r > 0 in each stratum",
-        ", ".join(parts),
+        _by_process_noise(fixed_q, "spearman"),
         bool((fixed_q["spearman_low"] > 0).all()),
         "all three intervals are above 0",
     )
@@ -155,8 +153,7 @@ def _stratum(row: Any, paper: Stratum) -> list[Claim]:
                 else "within half a bit",
             )
         )
-    r = Interval(row["spearman"], row["spearman_low"], row["spearman_high"])
-    partial = Interval(row["partial"], row["partial_low"], row["partial_high"])
+    r, partial = _interval(row, "spearman"), _interval(row, "partial")
     return [
         *claims,
         Claim.compare(
@@ -218,17 +215,12 @@ def _mismatch(gap: pd.DataFrame, fixed_q: pd.DataFrame, resamples: int) -> list[
             "the interval of the median is below 0.5",
         )
     )
-    parts = [
-        f"{row.overlap_spearman:.2f} [{row.overlap_spearman_low:.2f}, {row.overlap_spearman_high:.2f}]"
-        f" at {row.process_std:g}"
-        for row in fixed_q.itertuples()
-    ]
     claims.append(
         Claim.compare(
             MISMATCH,
             "the overlap decreases with entropy",
             "decreases",
-            "Spearman r " + ", ".join(parts),
+            "Spearman r " + _by_process_noise(fixed_q, "overlap_spearman"),
             bool((fixed_q["overlap_spearman_high"] < 0).all()),
             "all three intervals are below 0",
         )

@@ -1,0 +1,31 @@
+"""From a series to a surrogate, and what to ask it: `reconstruct`, `Reconstruction`, and the folder of a run.
+
+result = palrnn.reconstruct(x, dt=0.01)
+result.generate(10_000)
+result.invariants()
+result.geometry()
+result.report("report.html")
+"""
+
+from palrnn.runs.findings import Findings
+from palrnn.runs.folder import RunFolder
+from palrnn.runs.forecast import Forecast
+from palrnn.runs.reconstruction import Reconstruction
+from palrnn.runs.record import RunRecord, TuningSettings, TuningTask
+from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
+from palrnn.runs.training import reconstruct
+
+__all__ = [
+    "FilterSettings",
+    "Findings",
+    "Forecast",
+    "GeometrySettings",
+    "InvariantSettings",
+    "Reconstruction",
+    "ReportSettings",
+    "RunFolder",
+    "RunRecord",
+    "TuningSettings",
+    "TuningTask",
+    "reconstruct",
+]

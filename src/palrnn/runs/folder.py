@@ -1,0 +1,235 @@
+"""The folder of a run, and its one owner.
+
+RUN/palrnn.json              the marker: palrnn made this folder and may write in it
+RUN/.lock                    who writes in it now
+RUN/checkpoint.safetensors   the model, its standardizer, forcing and time step, and the state of training
+RUN/reference.npy            the held-out part, raw, (T, N)
+RUN/config.toml              where the series came from, how the model was trained and tuned
+RUN/history.csv, loss.png    the course of training, or of tuning (with before_after.png)
+RUN/findings/                results of analyses, each with the settings and the model it belongs to
+
+Whoever writes holds the lock, and a folder that palrnn did not make is not written to.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from palrnn.data import Standardizer, load_series, save_series
+from palrnn.engine.checks import Floats, as_path
+from palrnn.engine.files import subfolder, write_json, write_text
+from palrnn.engine.folders import MARKER, check_folder, folder_kind, writable_folder
+from palrnn.engine.locks import folder_lock
+from palrnn.engine.tables import write_table
+from palrnn.model import PALRNN, Checkpoint, Forcing, Surrogate, load_checkpoint, save_checkpoint
+from palrnn.runs.record import RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CHECKPOINT, REFERENCE, CONFIG, HISTORY = (
+    "checkpoint.safetensors",
+    "reference.npy",
+    "config.toml",
+    "history.csv",
+)
+_KIND = "run"
+_MOST_LOSSES = 2000
+_NAMES = frozenset({CHECKPOINT, REFERENCE, CONFIG, HISTORY, "loss.png", "before_after.png", "findings"})
+
+
+class RunFolder:
+    """A folder that holds a run, or will."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        if os.fspath(path) == "":
+            raise ValueError("the folder of a run must have a name, got ''; the current folder is '.'")
+        self.path = as_path(path, "run")
+
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The file of the model."""
+        return self.path / CHECKPOINT
+
+    @property
+    def config(self) -> Path:
+        """The file of the settings."""
+        return self.path / CONFIG
+
+    @property
+    def findings(self) -> Path:
+        """The folder of the results."""
+        return self.path / "findings"
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether results can be kept here: the folder is ours, and this process may write in it."""
+        try:
+            ours = folder_kind(self.path) == _KIND or _is_unmarked_run(self.path)
+        except ValueError:  # a damaged marker
+            return False
+        return ours and os.access(self.path, os.W_OK)
+
+    def read_checkpoint(self) -> Checkpoint:
+        """Return the model, or say what is missing."""
+        if not self.path.is_dir():
+            raise ValueError(f"{self.path}: no such folder")
+        return load_checkpoint(self.checkpoint)
+
+    def read_record(self) -> RunRecord | None:
+        """Return what config.toml says; None if there is none."""
+        return RunRecord.read(self.config) if self.config.is_file() else None
+
+    def read_reference(self) -> Floats | None:
+        """Return the held-out series, gaps included; None if it was not kept."""
+        file = self.path / REFERENCE
+        return load_series(file, allow_nan=True) if file.is_file() else None
+
+    def read_losses(self) -> list[tuple[int, float]]:
+        """Return (update, loss) from history.csv, at most 2000 of them; empty where none was trained."""
+        file = self.path / HISTORY
+        if not file.is_file():
+            return []
+        try:
+            with file.open(encoding="utf-8", newline="") as stream:
+                table = csv.DictReader(stream)
+                if "loss" not in (table.fieldnames or ()):  # the history of tuning
+                    return []
+                rows = [(int(row["update"]), float(row["loss"])) for row in table]
+        except (ValueError, KeyError, TypeError, csv.Error) as error:
+            raise ValueError(f"{file}: not a training history: {error}") from None
+        return block_means(rows)
+
+    def check(self, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+        """Refuse, without writing, a folder that palrnn did not make, or that would lose ``inputs``."""
+        for given in map(Path, inputs):
+            if given.name in _NAMES and given.exists() and given.resolve().parent == self.path.resolve():
+                raise ValueError(f"{given}: is what the command reads; choose another folder to write to")
+        if not _is_unmarked_run(self.path):
+            check_folder(self.path, _KIND)
+
+    @contextmanager
+    def writing(self, what: str) -> Iterator[RunFolder]:
+        """Hold the folder as its only writer; ``what`` tells other processes what is being done.
+
+        Enter it once everything that does not depend on the folder is checked: the marker is the first thing
+        that is written.
+        """
+        if _is_unmarked_run(self.path):
+            with folder_lock(self.path, what):
+                write_json(self.path / MARKER, {"kind": _KIND, "format": 1})
+        with writable_folder(self.path, _KIND, what):
+            yield self
+
+    def write_record(self, record: RunRecord) -> None:
+        """Write config.toml."""
+        with self.writing("settings"):
+            write_text(self.config, record.text())
+
+    def write_reference(self, reference: Floats | None) -> None:
+        """Write the held-out part, if there is one."""
+        if reference is not None:
+            with self.writing("held-out data"):
+                save_series(self.path / REFERENCE, reference)
+
+    def write_losses(self, losses: list[tuple[int, float]]) -> None:
+        """Write the course of the loss, if there is one; a file that tells it, perhaps with more, stays."""
+        try:
+            there = self.read_losses()
+        except ValueError:  # damaged
+            there = []
+        if losses and losses != there:
+            with self.writing("history"):
+                write_table(self.path / HISTORY, ("update", "loss"), losses, digits=7)
+
+    def check_model(self, model: Surrogate | PALRNN, standardizer: Standardizer, dt: float | None) -> None:
+        """Refuse, without writing, a folder in which another model was trained, or any was tuned."""
+        there = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
+        if there is None or not there.arrays:
+            return
+        if "saem" in there.training or not _is_same_model(there, Checkpoint(model, standardizer, dt)):
+            raise ValueError(f"{self.path}: another model was trained or tuned there; choose another folder")
+
+    def write_model(
+        self,
+        model: Surrogate | PALRNN,
+        standardizer: Standardizer,
+        dt: float | None,
+        forcing: Forcing,
+        training: dict[str, Any],
+    ) -> None:
+        """Write the checkpoint; one that is there keeps the state in which its training is."""
+        self.check_model(model, standardizer, dt)
+        arrays: dict[str, Any] = {}
+        there = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
+        if there is not None and there.arrays:
+            training, arrays, forcing = there.training, there.arrays, there.forcing or forcing
+        with self.writing("model"):
+            save_checkpoint(
+                self.checkpoint,
+                model,
+                standardizer=standardizer,
+                dt=dt,
+                training=training,
+                arrays=arrays,
+                forcing=forcing,
+            )
+
+    def write_figure(self, name: str, figure: Figure) -> None:
+        """Write a picture."""
+        from palrnn.engine.style import save_figure
+
+        with self.writing(name):
+            save_figure(figure, self.path / name)
+
+    def write_finding(self, name: str, text: str) -> None:
+        """Write the file of a finding."""
+        with self.writing(f"finding {name}"):
+            write_text(subfolder(self.path, "findings") / f"{name}.json", text)
+
+    def tuning_folder(self, digest: str) -> Path:
+        """Return the folder, made if missing, of tuning with settings of this ``digest``."""
+        with self.writing("tuning"):
+            return subfolder(subfolder(self.path, "findings"), f"tuning-{digest}")
+
+
+def block_means(rows: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return (update, loss) as means over equal stretches, at most 2000 of them."""
+    size = -(-len(rows) // _MOST_LOSSES) if rows else 1
+    return [
+        (rows[i : i + size][-1][0], float(np.mean([loss for _, loss in rows[i : i + size]])))
+        for i in range(0, len(rows), size)
+    ]
+
+
+def _is_same_model(one: Checkpoint, other: Checkpoint) -> bool:
+    """Whether the surrogates and their scales are the same, whatever the noise."""
+    if type(one.drift) is not type(other.drift) or one.dt != other.dt:
+        return False
+    parts = [{**found.drift.arrays(), **_scale(found.standardizer)} for found in (one, other)]
+    same = parts[0].keys() == parts[1].keys()
+    return same and all(np.array_equal(parts[0][name], parts[1][name]) for name in parts[0])
+
+
+def _scale(standardizer: Standardizer | None) -> dict[str, Floats]:
+    return {} if standardizer is None else {"the mean": standardizer.mean, "the std": standardizer.std}
+
+
+def _is_unmarked_run(path: Path) -> bool:
+    """Whether a folder without a marker holds a run: one of 0.1, or one that `train` alone was given."""
+    if not path.is_dir() or folder_kind(path) is not None or not (path / CHECKPOINT).is_file():
+        return False
+    with (path / CHECKPOINT).open("rb") as stream:
+        ours = b"palrnn-checkpoint" in stream.read(2**20)
+    others = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
+    return ours and others <= _NAMES | {"report.html", "report.toml"}

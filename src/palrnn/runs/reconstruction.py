@@ -1,0 +1,323 @@
+"""`Reconstruction`: a trained model with its held-out data, and everything that can be asked about it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from numpy.typing import ArrayLike
+
+from palrnn import __version__
+from palrnn.data import Dataset
+from palrnn.engine.checks import Floats, as_int, as_shape
+from palrnn.engine.config import Config
+from palrnn.engine.progress import Progress, listening, quiet
+from palrnn.geometry import (
+    GeometryComparison,
+    IndefiniteInformationWarning,
+    InvariantErrorBars,
+    compare_geometries,
+    invariant_error_bars,
+    laplace,
+)
+from palrnn.inference import Evidence, FilterDiagnostics, Filtered, rbpf, windowed_evidence
+from palrnn.invariants import Scorecard, scorecard
+from palrnn.invariants.free_run import free_run
+from palrnn.model import Forcing, as_forcing
+from palrnn.report.document import write_report
+from palrnn.report.registry import needed
+from palrnn.report.view import Run
+from palrnn.runs import tuning, view
+from palrnn.runs.findings import Result
+from palrnn.runs.folder import RunFolder
+from palrnn.runs.forecast import Forecast, forecast
+from palrnn.runs.record import TuningSettings, TuningTask
+from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
+from palrnn.runs.state import RunState
+from palrnn.tuning import Comparison
+
+C = TypeVar("C", bound=Config)
+R = TypeVar("R", bound=Result)
+
+_FORECAST_STEPS = 1000
+#: Where the settings of an analysis are called otherwise.
+_SETTINGS = {"diagnostics": "filter"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reconstruction(RunState):
+    """A surrogate of the system behind a series.
+
+    - ``model``: what was learned; a `PALRNN` where its noise is known (after tuning, or `with_noise`), else
+      its drift alone.
+    - ``standardizer``: between its coordinates and raw ones.
+    - ``reference (T, N)``: the raw held-out part; None if there is none.
+    - ``system``: the true system, where it is known, which invariants are compared with instead.
+    - ``forcing``: how it was trained in the end; geometry, anchor and forecasts use it.
+    - ``dt``: time per step; None if that is not known, and rates are per step.
+    - ``record``: what is known of its data, training and tuning, as in config.toml.
+    - ``losses``: (update, loss) of its training; ``saem``: what tuning it gave.
+    - ``source``: the folder or the file that it was loaded from.
+
+    Every analysis is computed once for the same settings, and kept in the folder of the run if there is one.
+    """
+
+    def generate(self, steps: int, *, x1: ArrayLike | None = None, discard: int = 0) -> Floats:
+        """Return ``(steps, N)`` of a free run in raw coordinates, from ``x1`` or the first held-out point.
+
+        A model that diverges gives fewer steps, with a `RuntimeWarning`.
+        """
+        start = self.held[0] if x1 is None else as_shape(x1, "x1", (self.drift.observed_dim,))
+        run = free_run(
+            self.drift, self.standardizer.transform(start), as_int(steps, "steps", least=1), discard
+        )
+        if run.diverged:
+            warnings.warn(
+                f"the free run diverged after {run.diverged_at} steps", RuntimeWarning, stacklevel=2
+            )
+        return self.standardizer.inverse(run.observed)
+
+    def forecast(self, steps: int = _FORECAST_STEPS) -> Forecast:
+        """Return what the model makes of the first held-out steps: forced as in training, and left alone."""
+        x = self.x[: as_int(steps, "steps", least=2)]
+        return forecast(self.drift, x, self.forcing, self.standardizer)
+
+    def invariants(self, settings: InvariantSettings | None = None, **changes: Any) -> Scorecard:
+        """Return whether a long free run has the long-run properties of the reference, with floors.
+
+        The reference is the true system where it is known, and the held-out data otherwise.
+        """
+        chosen = _chosen(InvariantSettings, settings, changes)
+
+        def work() -> Scorecard:
+            given = chosen.process_std, chosen.lyapunov
+            process_std, lyapunov = self.record.process_std if given[0] is None else given[0], given[1]
+            if self.system is None and lyapunov is None:
+                lyapunov = self.record.lyapunov
+            return scorecard(
+                self.model,
+                self.held if self.system is None else self.system,
+                standardizer=self.standardizer,
+                dt=self.dt or 1.0,
+                steps=chosen.steps,
+                discard=chosen.discard,
+                process_std=process_std,
+                lyapunov=lyapunov,
+                pairs=chosen.pairs,
+                k=chosen.exponents or self.drift.latent_dim,
+                n=chosen.ahead,
+                protocol=chosen.protocol,
+                seed=chosen.seed,
+            )
+
+        # a second's work, and its trajectories are too long to keep
+        return self._once("invariants", chosen, work, restore=None)
+
+    def filter(
+        self, settings: FilterSettings | None = None, *, progress: Progress | None = quiet, **changes: Any
+    ) -> Filtered:
+        """Return the particle filter's pass over the held-out part."""
+        chosen = _chosen(FilterSettings, settings, changes)
+        with listening(progress, "filter") as report:
+            x = chosen.segment(self.x)
+            return rbpf(self.probabilistic, x, config=chosen.filter_config, progress=report)
+
+    def diagnostics(self, settings: FilterSettings | None = None, **changes: Any) -> FilterDiagnostics:
+        """Return what `filter` says about itself: sample size, resampling, code entropy, distinct paths."""
+        chosen = _chosen(FilterSettings, settings, changes)
+
+        def work() -> FilterDiagnostics:
+            return FilterDiagnostics.of(self.filter(chosen), chosen.paths)
+
+        return self._once("diagnostics", chosen, work, FilterDiagnostics.from_dict)
+
+    def geometry(
+        self,
+        settings: GeometrySettings | None = None,
+        *,
+        forcing: Forcing | int | None = None,
+        matrices: bool = False,
+        progress: Progress | None = quiet,
+        **changes: Any,
+    ) -> GeometryComparison:
+        """Return how the curvature of teacher forcing compares with that of the marginal likelihood.
+
+        ``forcing`` is that of the training unless given. A comparison that was kept in the folder of the run
+        has all its numbers, but no matrices; ``matrices`` asks for one that has them.
+        """
+        chosen = _chosen(GeometrySettings, settings, changes)
+        how = self.forcing if forcing is None else as_forcing(forcing)
+
+        def work() -> GeometryComparison:
+            x = chosen.segment(self.x)
+            return compare_geometries(self.probabilistic, x, how, **chosen.budget, progress=progress)
+
+        restore = None if matrices else GeometryComparison.from_dict
+        return self._once("geometry", chosen, work, restore, forcing=how.to_dict())
+
+    def error_bars(
+        self,
+        found: GeometryComparison,
+        *,
+        draws: int = 32,
+        prior_std: float = 0.01,
+        seed: int = 0,
+        progress: Progress | None = quiet,
+    ) -> dict[str, InvariantErrorBars]:
+        """Return the invariants of models drawn from the Laplace posterior of each of two geometries.
+
+        ``found`` must have been computed just now: a comparison that was kept has no matrices.
+        """
+        steps = min(10_000, max(1000, len(self.held)))
+        how: dict[str, Any] = {"standardizer": self.standardizer, "steps": steps, "dt": self.dt or 1.0}
+        return {
+            name: invariant_error_bars(
+                laplace(self.drift, information, prior_std=prior_std),
+                self.held,
+                draws=draws,
+                seed=seed,
+                progress=progress,
+                **how,
+            )
+            for name, information in found.informations().items()
+        }
+
+    def evidence(self, length: int = 32, *, progress: Progress | None = None, **settings: Any) -> Evidence:
+        """Return the log evidence of held-out windows; the settings are those of `windowed_evidence`."""
+        return windowed_evidence(self.probabilistic, self.x, length, progress=progress, **settings)
+
+    def tune(
+        self,
+        configuration: str = "full",
+        task: TuningTask | None = None,
+        *,
+        series: Any = None,
+        run: str | os.PathLike[str] | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        **changes: Any,
+    ) -> Reconstruction:
+        """Return the reconstruction fine-tuned by the evidence of windows; its ``saem`` tells how that went.
+
+        ``configuration`` says what is updated: the noise ("calib"), noise and drift ("full"), the same held
+        by the forcing loss ("anchored"), or nothing ("baseline"). `TuningTask` says which data tune and which
+        judge; ``series`` are others, anything that a `Dataset` can be prepared from, or one. ``changes`` are
+        settings of `TuningTask` and `SAEMConfig`. With a folder ``run``, tuning continues there after an
+        interruption.
+        """
+        model, chosen, data = self._task(task, series, changes | {"configuration": configuration})
+        folder = None if run is None else RunFolder(run)
+        return tuning.tuned(model, chosen, data, folder=folder, threads=threads, progress=progress)
+
+    def tuning(
+        self,
+        settings: TuningSettings | None = None,
+        *,
+        series: Any = None,
+        run: str | os.PathLike[str] | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        **changes: Any,
+    ) -> Comparison:
+        """Return held-out evidence and dynamics of the model as it is, and after each kind of tuning.
+
+        ``settings`` are `TuningSettings`, ``changes`` to them as in `tune`. Each configuration is tuned in a
+        folder of its own, below ``run`` or the folder of this run, from which it continues.
+        """
+        plan = settings or TuningSettings()
+        own = {name: changes.pop(name) for name in ("configurations", "betas") if name in changes}
+        model, task, data = self._task(plan.task, series, changes)
+        plan = plan.changed(task=task, **own)
+        how: dict[str, Any] = {"threads": threads, "progress": progress}
+        if run is not None:
+            return tuning.compared_in(RunFolder(run), model, plan, data, **how)
+        if self.folder is None or not self.folder.is_writable:
+            return tuning.compared(model, plan, data, **how)
+        with self.folder.writing("tuning"):
+            key = json.dumps([__version__, self.fingerprint(), task.model_dump(mode="json")], sort_keys=True)
+            place = self.folder.tuning_folder(hashlib.sha256(key.encode()).hexdigest()[:12])
+            return tuning.compared(model, plan, data, path=place, **how)
+
+    def _task(
+        self, task: TuningTask | None, series: Any, changes: dict[str, Any]
+    ) -> tuple[Reconstruction, TuningTask, Dataset]:
+        """Return what is tuned, on what, and how, with all that was left open chosen."""
+        task = task or TuningTask()
+        own = {name: value for name, value in changes.items() if name in TuningTask.model_fields}
+        saem = {name: value for name, value in changes.items() if name not in own}
+        task = task.changed(saem=task.saem.changed(**saem), **({"checkpoint": self.source} | own))
+        if isinstance(series, (str, os.PathLike)):
+            task = task.changed(series=tuning.series_name(series))
+        run = self.with_noise(task.process_std, task.observation_std, task.gate_std)
+        data = tuning.tuning_data(run, task, series)
+        return run, task.changed(saem=tuning.fitted_config(task.saem, data, run)), data
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        settings: ReportSettings | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """Write the HTML report, computing what has not been computed yet."""
+        write_report([self.view(settings, progress=progress)], path)
+
+    def view(
+        self,
+        settings: ReportSettings | None = None,
+        *,
+        progress: Progress | None = quiet,
+        announce: Callable[[str], None] = lambda _: None,
+        without: Collection[str] = (),
+    ) -> Run:
+        """Return all that a report shows, computing what has not been computed yet.
+
+        ``announce`` hears the name of each analysis before it starts; those in ``without`` are left out.
+        """
+        chosen = settings or ReportSettings()
+        results: dict[str, Any] = {}
+        with contextlib.ExitStack() as stack:
+            if self.folder is not None and self.folder.is_writable:
+                stack.enter_context(self.folder.writing("report"))
+            stack.enter_context(warnings.catch_warnings())
+            # the page says so itself, with the number of negative directions
+            warnings.simplefilter("ignore", IndefiniteInformationWarning)
+            for name in needed():
+                if name in without:
+                    continue
+                announce(name)
+                how: dict[str, Any] = {"progress": progress} if name == "tuning" else {}
+                asked = getattr(chosen, _SETTINGS.get(name, name), None)
+                results[name] = getattr(self, name)(*([] if asked is None else [asked]), **how)
+        return view.view(self, results)
+
+    def _once(
+        self,
+        name: str,
+        settings: Config,
+        work: Callable[[], R],
+        restore: Callable[[dict[str, Any]], R] | None,
+        **more: Any,
+    ) -> R:
+        """Return the finding kept under these settings, or do the ``work`` and keep it."""
+        key = {
+            "palrnn": __version__,
+            "model": self.fingerprint(),
+            "settings": settings.model_dump(mode="json"),
+        }
+        key |= more
+        found = self.findings.get(name, key, restore)
+        if found is None:
+            found = work()
+            self.findings.keep(name, key, found)
+        return found
+
+
+def _chosen(kind: type[C], settings: C | None, changes: Mapping[str, Any]) -> C:
+    return (settings or kind()).changed(**changes) if changes else settings or kind()

@@ -1,0 +1,147 @@
+"""What a run is, whoever asks: its model, its data, how both came about, and the folder it is kept in."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from palrnn.data import Standardizer
+from palrnn.data.systems import System, make_system
+from palrnn.engine.checks import Floats, as_float
+from palrnn.model import PALRNN, Forcing, Noise, Surrogate, checkpoint_bytes, drift_of
+from palrnn.runs.findings import Findings
+from palrnn.runs.folder import RunFolder
+from palrnn.runs.loading import loaded_parts
+from palrnn.runs.record import RunRecord
+from palrnn.tuning import SAEMResult
+
+#: The noise of the PAL-RNN around a model that has none of its own, in standardised units: deviations of
+#: process, observation and gates, where the paper's fine-tuning starts.
+USUAL_NOISE = (0.1, 0.1, 0.7)
+#: The paper's forcing, for a model of which it is not known how it was trained.
+USUAL_FORCING = Forcing.identity(16)
+
+
+@dataclass(frozen=True, eq=False)
+class RunState:
+    """The parts of a `Reconstruction`."""
+
+    model: Surrogate | PALRNN
+    standardizer: Standardizer
+    reference: Floats | None = None
+    system: System | None = None
+    forcing: Forcing = USUAL_FORCING
+    dt: float | None = None
+    record: RunRecord = field(default_factory=RunRecord, repr=False)
+    losses: list[tuple[int, float]] = field(default_factory=list, repr=False)
+    saem: SAEMResult | None = field(default=None, repr=False)
+    name: str = "reconstruction"
+    source: str | None = None
+    folder: RunFolder | None = None
+    findings: Findings = field(default_factory=Findings, repr=False)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, reference: Any = None) -> Self:
+        """Return the run in the folder ``path``, or the model in a checkpoint.
+
+        ``reference`` is a series to judge by instead of the held-out part in the folder and the true system:
+        raw ``(T, N)``, or a file. A checkpoint without a standardizer is of a model whose coordinates are the
+        raw ones.
+        """
+        return cls(**loaded_parts(path, reference))
+
+    def save(self, path: str | os.PathLike[str]) -> Self:
+        """Write the run to the folder ``path``, from which `load` and `palrnn report` read it.
+
+        Return it with that folder. In the folder in which the model was trained, training can still be
+        continued afterwards; one in which another model was trained, or any was tuned, is refused.
+        """
+        folder = RunFolder(path)
+        folder.check()
+        folder.check_model(self.model, self.standardizer, self.dt)
+        with folder.writing("save"):
+            folder.write_model(
+                self.model, self.standardizer, self.dt, self.forcing, self.record.of_training()
+            )
+            folder.write_record(self.record)
+            folder.write_reference(self.reference)
+            folder.write_losses(self.losses)
+        return replace(self, folder=folder, findings=Findings(folder))
+
+    @property
+    def drift(self) -> Any:
+        """The surrogate itself, without noise."""
+        return drift_of(self.model)
+
+    @property
+    def probabilistic(self) -> PALRNN:
+        """The PAL-RNN: the model itself, or with the usual noise where it has none."""
+        return self.model if isinstance(self.model, PALRNN) else PALRNN(self.model, *USUAL_NOISE)
+
+    @property
+    def tau(self) -> int:
+        """The number of steps between forcings."""
+        return self.forcing.interval
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the observed coordinates, past values among them."""
+        return self.record.columns(self.drift.observed_dim)
+
+    @property
+    def held(self) -> Floats:
+        """The held-out part, raw; refused where there is none."""
+        if self.reference is None:
+            raise ValueError(f"{self.name}: has no held-out series; give one as reference")
+        return self.reference
+
+    @property
+    def x(self) -> Floats:
+        """The held-out part in the model's coordinates."""
+        return self.standardizer.transform(self.held)
+
+    def with_name(self, name: str) -> Self:
+        """Return the same under another name, which is kept with it."""
+        data = self.record.data
+        record = self.record if data is None else self.record.changed(data=data.changed(name=name))
+        return replace(self, name=name, record=record)
+
+    def with_system(self, name: str) -> Self:
+        """Return the same, to be compared with the true system of this ``name``."""
+        return replace(self, system=make_system(name, dim=self.drift.observed_dim))
+
+    def with_dt(self, dt: float) -> Self:
+        """Return the same with another time per step."""
+        return replace(self, dt=as_float(dt, "dt", above=0.0))
+
+    def with_noise(
+        self,
+        process: Noise | float | ArrayLike | None = None,
+        observation: Noise | float | ArrayLike | None = None,
+        gate_std: float | None = None,
+        initial: Noise | float | ArrayLike | None = None,
+    ) -> Self:
+        """Return the same with other noise, in standardised units; what is None stays as it is."""
+        given: dict[str, Any] = {"process": process, "observation": observation, "initial": initial}
+        changes = {name: v for name, v in (given | {"gate_std": gate_std}).items() if v is not None}
+        return replace(self, model=replace(self.probabilistic, **changes)) if changes else self
+
+    def fingerprint(self) -> str:
+        """Return a digest of all that an analysis can depend on, but for its settings."""
+        data = checkpoint_bytes(self.model, standardizer=self.standardizer, dt=self.dt, forcing=self.forcing)
+        digest = hashlib.sha256(data)
+        digest.update(repr((self.system, self.record.process_std, self.record.lyapunov)).encode())
+        if self.reference is not None:
+            digest.update(repr(self.reference.shape).encode())
+            digest.update(np.ascontiguousarray(self.reference).tobytes())
+        return digest.hexdigest()[:20]
+
+    def __repr__(self) -> str:
+        held = "no held-out data" if self.reference is None else f"{len(self.reference)} held-out steps"
+        what = f"{self.name!r}, {self.model!r}, {self.forcing!r}, dt={self.dt}, {held}"
+        return f"{type(self).__name__}({what})"

@@ -1,0 +1,180 @@
+"""`reconstruct`: from a series to a trained surrogate, with choices that suit the data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from palrnn.data import Dataset, DataSettings
+from palrnn.data.settings import IN_MEMORY
+from palrnn.data.source import series_name
+from palrnn.engine.checks import as_instance
+from palrnn.engine.progress import Progress
+from palrnn.forcing import TrainConfig, TrainResult, check_training, train
+from palrnn.invariants import dstsp_floor
+from palrnn.model import Forcing, Surrogate, family_name
+from palrnn.runs.findings import Findings
+from palrnn.runs.folder import HISTORY, RunFolder, block_means
+from palrnn.runs.reconstruction import Reconstruction
+from palrnn.runs.record import RunRecord
+
+_LEAST_HELD_OUT = 40
+_FLOOR_PAIRS = 10
+
+
+def reconstruct(
+    x: Any = None,
+    *,
+    dt: float | None = None,
+    latent_dim: int | None = None,
+    gated: int | None = None,
+    tau: int | None = None,
+    forcing: Forcing | int | None = None,
+    updates: int | None = None,
+    columns: Sequence[str] | None = None,
+    lags: int | None = None,
+    delay: int | None = None,
+    test_fraction: float | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+    system: str | None = None,
+    lyapunov: float | None = None,
+    model: Surrogate | None = None,
+    config: TrainConfig | None = None,
+    run: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Reconstruction:
+    """Train a surrogate of the system behind ``x``.
+
+    ``x`` is a series ``(T, N)`` with time in rows, a list of trials, a data frame, a file, the name of a
+    system to simulate, or a `Dataset`. What is None has the default of `Dataset.prepare` and `TrainConfig`,
+    or is as the folder ``run`` says where training goes on there.
+
+    - ``latent_dim`` (M) and ``gated`` (P): how rich a model. Fewer gates make a model that is easier to read,
+      more make one that fits stronger nonlinearity.
+    - ``tau``: steps between forcings. None takes the time over which the part to train on remembers itself
+      (`suggest_tau`). ``forcing`` is any `Forcing` instead.
+    - ``lags`` and ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`), for
+      systems that are observed in part only.
+    - ``dt``: time per step. Without it, rates such as Lyapunov exponents are per step.
+    - ``system`` ("lorenz63", "rossler", ...) says that ``x`` was simulated, with ``dt``, so that floors and
+      true exponents are computed from the system itself; ``lyapunov`` gives the largest true exponent where
+      it is known.
+    - ``test_fraction``: the last part of a series, held out to judge the model. Of several trials the last
+      one is held out.
+    - ``model``: a surrogate of any family to start from, instead of a random one.
+    - ``run``: a folder to keep the run in. Training continues there after an interruption; ``x`` may then be
+      left out, unless it was in memory.
+    - ``config``: settings of training to start from; what is given beside them wins.
+    - further ``settings`` are those of `Dataset.prepare` (``time``, ``trial``, ``process_std``, ...) and of
+      `TrainConfig` (``sequence_length``, ``batch_size``, ...).
+    """
+    given = {name: value for name, value in locals().items() if name not in _OTHERS and value is not None}
+    folder = None if run is None else RunFolder(run)
+    before = None if folder is None else folder.read_record()
+    data, training = _sorted_settings(given | settings)
+    dataset = _dataset(x, data, before)
+    if len(dataset.reference) < _LEAST_HELD_OUT:
+        raise ValueError(
+            f"x must leave {_LEAST_HELD_OUT} steps to judge the model by, got {len(dataset.reference)}: "
+            "give a longer series or a larger test_fraction"
+        )
+    if config is None and before is not None:
+        config = before.training
+    config = _config(dataset, config or TrainConfig(), training, model)
+    record = RunRecord.of(dataset, config)
+    how: dict[str, Any] = {
+        "model": model,
+        "heldout": dataset.heldout,
+        "standardizer": dataset.standardizer,
+        "dt": dataset.dt,
+    }
+    if folder is None:
+        result = train(dataset.training, config, progress=progress, **how)
+    else:
+        folder.check(_inputs(dataset))
+        if before is not None:
+            before.refuse_changes(record, folder.config)
+        check_training(dataset.training, config, run=folder.path, **how)
+        with folder.writing("train"):
+            # whoever held the folder before may have written another run into it
+            check_training(dataset.training, config, run=folder.path, **how)
+            folder.write_record(record)
+            folder.write_reference(dataset.reference)
+            result = train(dataset.training, config, run=folder.path, progress=progress, **how)
+            _write_history(folder, dataset, result)
+    losses = block_means(list(enumerate(result.history.loss.tolist(), start=1)))
+    return Reconstruction(
+        result.model,
+        dataset.standardizer,
+        dataset.reference,
+        system=dataset.true_system,
+        forcing=result.forcing,
+        dt=dataset.dt,
+        record=record,
+        losses=losses,
+        name=folder.path.resolve().name if folder is not None and "name" not in data else dataset.name,
+        folder=folder,
+        findings=Findings(folder),
+    )
+
+
+_OTHERS = frozenset({"x", "run", "progress", "model", "config", "settings"})
+
+
+def _sorted_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings of the data, and those of training."""
+    of_data = DataSettings.model_fields.keys() - {"series"}
+    data = {name: value for name, value in given.items() if name in of_data}
+    return data, {name: value for name, value in given.items() if name not in of_data}
+
+
+def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Dataset:
+    """Return the dataset of ``x``; settings that are not given are as before, if there was a run before."""
+    if isinstance(x, Dataset):
+        if given:
+            raise ValueError(f"{min(given)} is a setting of Dataset.prepare, which has made x already")
+        return x.complete()
+    known = {} if before is None or before.data is None else before.data.model_dump(exclude_none=True)
+    series = known.pop("series", None)
+    if x is None and series in (None, IN_MEMORY):
+        again = "" if series is None else ", again: the run was trained on data in memory"
+        raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
+    if x is not None and series_name(x) != series:
+        known = {}
+    return Dataset.prepare(series if x is None else x, **(known | dict(given))).complete()
+
+
+def _config(
+    dataset: Dataset, config: TrainConfig, given: dict[str, Any], model: Surrogate | None
+) -> TrainConfig:
+    """Return the settings of training, with what nobody has given chosen to suit the data."""
+    if model is not None:
+        sizes = {"latent_dim": model.latent_dim, "gated": model.gated}
+        given |= {"family": family_name(as_instance(model, "model", Surrogate)), **sizes}
+    known = config.model_fields_set | given.keys()
+    choices = {"sequence_length": dataset.sequence_length(config.sequence_length)}
+    if not known & {"forcing", "tau"}:
+        choices["tau"] = dataset.suggested_tau
+    return config.changed(**({name: v for name, v in choices.items() if name not in known} | given))
+
+
+def _inputs(dataset: Dataset) -> list[Path]:
+    series = Path(str(dataset.settings["series"]))
+    return [series] if series.is_file() else []
+
+
+def _write_history(folder: RunFolder, dataset: Dataset, result: TrainResult) -> None:
+    """Write history.csv and loss.png."""
+    from palrnn.report.training_figures import training_figure
+
+    config, floor = result.config, None
+    if result.history.evaluations:
+        length = min(config.evaluate_steps - config.evaluate_discard, len(dataset.reference))
+        if len(dataset.truth) >= 2 * length:
+            floor = dstsp_floor(dataset.truth, length=length, pairs=_FLOOR_PAIRS).median
+    result.history.to_csv(folder.path / HISTORY)
+    folder.write_figure("loss.png", training_figure(result.history, floor=floor, lyapunov=dataset.lyapunov))

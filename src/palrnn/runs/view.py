@@ -1,0 +1,89 @@
+"""A run as the report sees it: results computed, the few series that are drawn, and the facts in words."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from palrnn.invariants.free_run import free_run
+from palrnn.model import Noise
+from palrnn.model.engine import codes
+from palrnn.report.view import Run
+
+if TYPE_CHECKING:
+    from palrnn.runs.reconstruction import Reconstruction
+
+_VERSIONED = ("palrnn", "numpy", "scipy", "numba", "plotly")
+_STEPS, _DISCARD = 6000, 1000
+
+
+def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
+    """Return ``run`` with ``results`` for the sections of a report."""
+    made = free_run(run.drift, run.x[0], _STEPS, _DISCARD)
+    return Run(
+        name=run.name,
+        facts=facts(run),
+        columns=run.columns,
+        dt=run.dt,
+        reference=run.held[:_STEPS],
+        generated=run.standardizer.inverse(made.observed),
+        codes=codes(run.drift, made.states),
+        losses=run.losses,
+        results=results,
+    )
+
+
+def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:
+    """Return what was done, in groups of named values: data, training, model, tuning, versions."""
+    record, drift, model = run.record, run.drift, run.probabilistic
+    data, notes = record.data, record.run
+    lags = 1 if data is None else data.lags
+    of_data = {
+        "series": None if data is None else data.series,
+        "coordinates": list(run.columns),
+        "time step": run.dt if run.dt is not None else "not given: rates are per step",
+        "training steps": notes.training_steps,
+        "held-out steps": len(run.held),
+        "trials": notes.trials if notes.trials > 1 else None,
+        "delay embedding": f"{lags} lags of {data.delay or 1} steps"
+        if data is not None and lags > 1
+        else None,
+    }
+    sizes = {
+        "family": type(drift).__name__,
+        "latent units M": drift.latent_dim,
+        "gated units P": drift.gated,
+        "observed coordinates N": drift.observed_dim,
+        "drift parameters": len(drift.theta),
+        "forcing": repr(run.forcing),
+        "process noise": _words(model.process),
+        "observation noise": _words(model.observation),
+        "initial noise": None if model.initial is None else _words(model.initial),
+        "gate deviation": model.gate_std,
+    }
+    versions = {name: importlib.metadata.version(name) for name in _VERSIONED}
+    groups = {
+        "Data": of_data,
+        "Training settings": _settings(record.training),
+        "Model": sizes,
+        "Tuning settings": {} if record.tuning is None else _settings(record.tuning.saem),
+        "Versions": versions | {"Python": platform.python_version()},
+    }
+    return {
+        group: {key: value for key, value in values.items() if value is not None}
+        for group, values in groups.items()
+        if values
+    }
+
+
+def _settings(config: Any) -> dict[str, Any]:
+    if config is None:
+        return {}
+    shown = config.model_dump(mode="json", exclude_none=True) | {"forcing": repr(config.forcing)}
+    return {name.replace("_", " "): value for name, value in shown.items()}
+
+
+def _words(noise: Noise) -> str:
+    return f"{noise.typical_std:.4g} ({noise.kind})"

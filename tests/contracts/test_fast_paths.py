@@ -1,0 +1,138 @@
+"""Every fast path of a family gives what the plain engine gives, which is the definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.networks import random_network
+
+from palrnn.forcing.objective import loss_and_gradient
+from palrnn.forcing.updates import Updates, run_updates
+from palrnn.geometry.sensitivity import forced_states, sensitivity
+from palrnn.invariants.cycles import orbit_derivative
+from palrnn.invariants.lyapunov import carried
+from palrnn.model import ALRNN, Forcing, engine
+from palrnn.model.palrnn import sampled_states
+from palrnn.model.surrogate import training_vector
+
+MODELS = [random_network(5, 2, gated, seed=4, gain=0.5) for gated in (0, 3, 5)]
+FORCING = [Forcing.identity(4), Forcing.generalised(0.3), Forcing.generalised(0.6, 3), Forcing.none()]
+every_network = pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.gated} gated")
+
+
+def both(function, *arguments):
+    """The fast path of the first argument's type, and the plain one, each with its own copies."""
+    assert function.dispatch(ALRNN) is not function.dispatch(object)
+    for chosen in (function.dispatch(ALRNN), function.dispatch(object)):
+        yield chosen(*(np.array(a) if isinstance(a, np.ndarray) else a for a in arguments))
+
+
+def close(one, other, tolerance=1e-12):
+    # the same sums in another order
+    np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * (1.0 + np.abs(other).max(initial=0.0)))
+
+
+@every_network
+def test_steps_and_rollouts(model):
+    z = np.random.default_rng(0).standard_normal((7, 5))
+    close(*both(engine.step, model, z))
+    close(*both(engine.gate_inputs, model, z))
+    fast, plain = both(engine.rollout_from, model, z[0], 30, 4)
+    close(fast.states, plain.states)
+    wild = model.with_theta(4.0 * model.theta)
+    fast, plain = both(engine.rollout_from, wild, z[0], 100, 2)
+    assert fast.diverged_at == plain.diverged_at is not None
+    close(fast.states, plain.states)
+
+
+@every_network
+@pytest.mark.parametrize("gate_std", [0.0, 0.5])
+def test_samples(model, gate_std):
+    rng = np.random.default_rng(1)
+    noise = 0.1 * rng.standard_normal((30, 5)), rng.random((30, model.gated))
+    (states, codes, at), (plain_states, plain_codes, plain_at) = both(
+        sampled_states, model, gate_std, rng.standard_normal(5), *noise
+    )
+    close(states, plain_states)
+    np.testing.assert_array_equal(codes, plain_codes)
+    assert at is None
+    assert plain_at is None
+
+
+@every_network
+@pytest.mark.parametrize("forcing", FORCING, ids=repr)
+def test_losses_and_gradients(model, forcing):
+    x = np.random.default_rng(2).standard_normal((3, 20, 2))
+    (loss, gradient), (plain_loss, plain_gradient) = both(loss_and_gradient, model, x, forcing, True)
+    assert loss == pytest.approx(plain_loss, rel=1e-12)
+    close(gradient, plain_gradient)
+    assert loss_and_gradient(model, x, forcing, False)[0] == loss
+
+
+@every_network
+@pytest.mark.parametrize("noisy", [False, True])
+def test_updates(model, noisy):
+    rng = np.random.default_rng(3)
+    noise = 0.1 * rng.standard_normal((12, 4, 3, 2)) if noisy else np.empty((0, 4, 3, 2))
+    todo = Updates(
+        done=0,
+        series=rng.standard_normal((60, 2)),
+        starts=rng.integers(0, 40, (12, 3)),
+        noise=noise,
+        length=20,
+        interval=5,
+        strengths=np.linspace(1.0, 0.2, 12),
+        rates=np.linspace(1e-2, 1e-3, 12),
+        clip=0.5,
+    )
+    outcomes = []
+    for chosen in (run_updates.dispatch(ALRNN), run_updates.dispatch(object)):
+        vector = training_vector(model)
+        moments, told = (np.zeros_like(vector), np.zeros_like(vector)), (np.empty(12), np.empty(12))
+        assert chosen(model, vector, *moments, todo, *told) == -1
+        outcomes.append((vector, *moments, *told))
+    for one, other in zip(*outcomes, strict=True):
+        close(one, other, 1e-10)  # twelve updates pass rounding on
+
+
+@every_network
+@pytest.mark.parametrize("forcing", FORCING, ids=repr)
+def test_sensitivities(model, forcing):
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((25, 2))
+    (states, at), (plain_states, plain_at) = both(forced_states, model, x, forcing)
+    close(states, plain_states)
+    assert at == plain_at == -1
+    fast, plain = both(sensitivity, model, states, forcing, np.array([2.0, 0.5]))
+    v, r = rng.standard_normal(model.theta.size), rng.standard_normal((24, 2))
+    close(fast.tangent(v), plain.tangent(v))
+    close(fast.cotangent(r), plain.cotangent(r))
+    assert fast.trace() == pytest.approx(plain.trace(), rel=1e-12)
+    rows = []
+    for each in (fast, plain):
+        S, part = np.zeros((5, model.theta.size)), np.empty((24, 2, model.theta.size))
+        each.rows(0, S, part[:10])
+        each.rows(10, S, part[10:])
+        rows.append(part)
+    close(*rows)
+
+
+@every_network
+@pytest.mark.parametrize("gate_std", [0.0, 0.5])
+def test_tangents(model, gate_std):
+    rng = np.random.default_rng(5)
+    noise = 0.1 * rng.standard_normal((40, 5)), rng.random((40, model.gated))
+    outcomes = []
+    for chosen in (carried.dispatch(ALRNN), carried.dispatch(object)):
+        z, V, sums = np.ones(5), np.eye(5)[:3].copy(), np.zeros((5, 3))
+        assert chosen(model, gate_std, *noise, 40, z, V, 3, 10, sums) == -1
+        outcomes.append((z, V, sums))
+    for one, other in zip(*outcomes, strict=True):
+        close(one, other, 1e-9)  # orthonormal frames pass rounding on
+
+
+@every_network
+def test_orbits(model):
+    (orbit, derivative), (plain_orbit, plain_derivative) = both(orbit_derivative, model, np.ones(5), 6)
+    close(orbit, plain_orbit)
+    close(derivative, plain_derivative)

@@ -1,0 +1,480 @@
+"""`palrnn.reconstruct`: choices that suit the data, and answers equal to those of the rooms."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiny_reconstruction import SIZES, TINY, tiny_reconstruction
+
+import palrnn
+from palrnn.data import Standardizer, lorenz63, suggest_tau
+from palrnn.engine.progress import quiet
+from palrnn.forcing import itf_loss
+from palrnn.geometry import compare_geometries, curvature_gap, itf_fisher, observed_information
+from palrnn.inference import FilterDiagnostics
+from palrnn.invariants import dstsp, lyapunov_spectrum
+from palrnn.model import ALRNN, PALRNN, Forcing, Noise, checkpoint_from_bytes, load_checkpoint
+from palrnn.runs import Reconstruction, reconstruction, training
+from palrnn.tuning import saem
+
+pytestmark = pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning")
+
+
+@pytest.fixture(scope="module")
+def result():
+    return tiny_reconstruction()
+
+
+def test_the_last_part_is_held_out_and_the_rest_sets_the_scale(result):
+    x = lorenz63(5000, seed=3)
+    np.testing.assert_array_equal(result.reference, x[4000:])
+    np.testing.assert_allclose(result.standardizer.mean, x[:4000].mean(axis=0), rtol=1e-12)
+    assert result.record.run.training_steps == 4000
+    assert "Reconstruction" in repr(result)
+
+
+def test_training_lowers_the_loss(result):
+    first, last = result.losses[0][1], np.mean([loss for _, loss in result.losses[-50:]])
+    # far more than the scatter of the loss from batch to batch, which is about a tenth of it
+    assert last < 0.2 * first
+
+
+def test_tau_comes_from_the_training_part_unless_given():
+    x = lorenz63(3000, seed=3)
+    chosen = palrnn.reconstruct(x, updates=1, **SIZES)
+    assert chosen.forcing == Forcing.identity(suggest_tau(x[:2400]))
+    assert palrnn.reconstruct(x, updates=1, tau=5, **SIZES).tau == 5
+    gentle = palrnn.reconstruct(x, updates=1, forcing=Forcing.generalised(0.1), **SIZES)
+    assert gentle.forcing == Forcing.generalised(0.1)
+
+
+def test_of_several_trials_the_last_is_held_out():
+    trials = [lorenz63(n, seed=n) for n in (300, 200, 250)]
+    found = palrnn.reconstruct(trials, updates=1, **SIZES)
+    np.testing.assert_array_equal(found.reference, trials[-1])
+    assert (found.record.run.trials, found.record.run.training_steps) == (3, 500)
+
+
+def test_the_past_becomes_coordinates_with_names():
+    found = palrnn.reconstruct(
+        lorenz63(2000, seed=3)[:, :1], lags=3, delay=4, columns=["u"], updates=1, **SIZES
+    )
+    assert found.columns == ("u", "u, 4 steps ago", "u, 8 steps ago")
+    np.testing.assert_array_equal(found.reference[4:, 1], found.reference[:-4, 0])
+
+
+def test_a_data_frame_names_its_coordinates():
+    frame = pd.DataFrame(lorenz63(1000, seed=3), columns=["a", "b", "c"])
+    assert palrnn.reconstruct(frame, updates=1, **SIZES).columns == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [
+        ("x must be given", {"x": None}),
+        ("must leave 40 steps", {"x": lorenz63(50, seed=3)}),
+        ("larger test_fraction", {"test_fraction": 0.01}),
+        (
+            "the value is missing",
+            {"x": np.where(np.arange(400)[:, None] == 7, np.nan, lorenz63(400, seed=3))},
+        ),
+        ("columns must name 3 coordinates, got 2", {"columns": ["a", "b"]}),
+        ("columns must be a sequence", {"columns": "abc"}),
+        ("system must be one of lorenz63", {"system": "lorenz"}),
+        ("dt must be given where system is", {"system": "lorenz63"}),
+        ("has 3 coordinates, got 2", {"system": "lorenz63", "dt": 0.01, "x": lorenz63(400, seed=3)[:, :2]}),
+        ("lyapunov: input should be", {"lyapunov": "much"}),
+        ("lags: input should be", {"lags": 0}),
+        ("gated must be at most latent_dim", {"gated": 99}),
+        ("momentum is not a known setting", {"momentum": 1}),
+    ],
+)
+def test_errors_name_what_is_wrong_before_training(words, settings, monkeypatch):
+    settings = {"x": lorenz63(400, seed=3), "updates": 1} | SIZES | settings
+    monkeypatch.setattr(training, "train", _refused)
+    with pytest.raises(ValueError, match=words):
+        palrnn.reconstruct(settings.pop("x"), **settings)
+
+
+def test_generate_runs_freely_in_raw_coordinates(result):
+    made = result.generate(100, discard=10)
+    start = result.standardizer.transform(result.reference[0])
+    z = result.model.embed(start)
+    for _ in range(10):
+        z = result.model.step(z)
+    # the first state kept is the one after the discarded ones
+    np.testing.assert_allclose(made[0], result.standardizer.inverse(z[:3]), rtol=1e-9)
+    assert made.shape == (100, 3)
+    elsewhere = result.generate(5, x1=result.reference[7])
+    np.testing.assert_allclose(elsewhere[0], result.reference[7], rtol=1e-12)
+
+
+def test_a_free_run_that_diverges_is_short_and_says_so():
+    model = ALRNN([2.0], [[0.0]], [0.1], [[1.0]], 0)
+    wild = Reconstruction(model, Standardizer([0.0], [1.0]), np.ones((50, 1)))
+    with pytest.warns(RuntimeWarning, match="diverged after 3[0-9] steps"):
+        assert 30 < len(wild.generate(100)) < 40
+
+
+def test_invariants_are_those_of_the_room(result):
+    found = result.invariants(TINY.invariants)
+    made, truth = result.generate(400, discard=50), result.reference[:400]
+    assert found.hard.dstsp.value == pytest.approx(dstsp(made, truth).value, rel=1e-12)
+    start = result.standardizer.transform(truth[0])
+    spectrum = lyapunov_spectrum(result.model, start, steps=400, discard=50, dt=0.01)
+    assert found.hard.lyapunov.largest == pytest.approx(spectrum.largest, rel=1e-9)
+    assert len(found.hard.lyapunov.exponents) == 8
+    assert found.sampled is None
+    assert found.symbols.occupancy.sum() == pytest.approx(1, abs=1e-9)
+    # asked again, it is the same object
+    assert result.invariants(TINY.invariants) is found
+
+
+def test_a_known_system_gives_true_exponents():
+    found = tiny_reconstruction(updates=1, system="lorenz63").invariants(TINY.invariants)
+    assert found.system == "lorenz63"
+    # the literature's 0.9056 (Sparrow, 1982), with the error of 100,000 steps
+    assert found.reference_exponents.exponents[0] == pytest.approx(0.9056, abs=0.03)
+    # the sum of Lorenz-63's exponents is minus the trace of its linear part
+    assert found.reference_exponents.exponents.sum() == pytest.approx(-(10 + 1 + 8 / 3), rel=1e-3)
+
+
+@pytest.mark.parametrize("forcing", [Forcing.identity(8), Forcing.generalised(0.3, 2), Forcing.none()])
+def test_the_forced_prediction_has_the_loss_of_training(result, forcing):
+    forced = replace(result, forcing=forcing).forecast(300)
+    x = result.standardizer.transform(result.reference[:300])
+    error = (forced.forced[1:] - forced.truth[1:]) / result.standardizer.std
+    loss = itf_loss(result.model, x, forcing)
+    assert np.square(error).sum(axis=1).mean() == pytest.approx(loss, rel=1e-9)
+    np.testing.assert_allclose(forced.free, result.generate(300), rtol=1e-9)
+
+
+@pytest.mark.parametrize("latent", [4, 8])
+def test_a_forced_prediction_that_diverges_leaves_a_gap(latent, tmp_path):
+    # the last unit more than doubles at every step and moves the others; forcing sets back the observed ones
+    seen, rng = 3 if latent == 4 else 2, np.random.default_rng(0)
+    weights = 0.01 * rng.standard_normal((latent, latent))
+    model = ALRNN(np.r_[np.full(latent - 1, 0.5), 2.5], weights, np.ones(latent), np.zeros((latent, seen)), 0)
+    held = rng.standard_normal((1000, seen))
+    scale = Standardizer(np.zeros(seen), np.ones(seen))
+    whole = Reconstruction(model, scale, held, forcing=Forcing.identity(8))
+    found = whole.forecast()
+    lost = np.isnan(found.forced).all(axis=1)
+    first = int(lost.argmax())
+    # a state counts as diverged from 1e10 on, which is about 2.5 to the 25th
+    assert 20 < first < 40
+    assert lost[first:].all()
+    assert np.isfinite(found.forced[:first]).all()
+    whole.report(tmp_path / "report.html", TINY, progress=quiet)
+    page = (tmp_path / "report.html").read_text()
+    assert f"without the {1000 - first} steps, from step {first} on, at which it diverges" in page
+    assert "the forced rollout diverges on these steps" in page
+
+
+def test_forcing_brings_a_fully_observed_model_back():
+    model = ALRNN([3.0], [[0.0]], [0.0], np.zeros((1, 1)), 0)
+    scale = Standardizer([0.0], [1.0])
+    found = (
+        Reconstruction(model, scale, np.ones((201, 1)), forcing=Forcing.identity(50)).forecast().forced[:, 0]
+    )
+    # 3^20 is below 1e10, 3^21 above
+    np.testing.assert_allclose(found[[20, 51, 70]], [3.0**20, 3.0, 3.0**20])
+    assert np.isnan(found[[21, 50, 71]]).all()
+
+
+def test_geometry_is_that_of_the_room(result):
+    found = result.geometry(TINY.geometry)
+    x = result.standardizer.transform(result.reference[:40])
+    louis = observed_information(result.probabilistic, x, **_louis_settings())
+    itf = itf_fisher(result.model, x, 8, 0.1)
+    assert found.gap == pytest.approx(curvature_gap(itf, louis.observed, 40), rel=1e-6, nan_ok=True)
+    assert found.trace_itf == pytest.approx(np.trace(itf), rel=1e-9)
+
+
+def _louis_settings():
+    return {name: value for name, value in TINY.geometry.budget.items() if name not in ("ridge", "k")}
+
+
+def test_geometry_anchor_and_forecast_use_the_forcing_of_the_training():
+    gentle = tiny_reconstruction(updates=20, tau=3, alpha=0.4)
+    assert gentle.forcing == Forcing.generalised(0.4, 3)
+    x = gentle.standardizer.transform(gentle.reference[:40])
+    expected = np.trace(itf_fisher(gentle.model, x, Forcing.generalised(0.4, 3), 0.1))
+    found = gentle.geometry(TINY.geometry)
+    assert found.trace_itf == pytest.approx(expected, rel=1e-9)
+    assert found.trace_itf != pytest.approx(np.trace(itf_fisher(gentle.model, x, 3, 0.1)), rel=1e-3)
+    anchored = gentle.tune("anchored", TINY.tuning.task, progress=quiet)
+    assert anchored.saem.config.forcing == anchored.forcing == Forcing.generalised(0.4, 3)
+    assert gentle.forecast(50).forcing == Forcing.generalised(0.4, 3)
+
+
+def test_another_forcing_can_be_asked_about(result):
+    x = result.standardizer.transform(result.reference[:40])
+    found = result.geometry(TINY.geometry, forcing=3)
+    assert found.trace_itf == pytest.approx(np.trace(itf_fisher(result.model, x, 3, 0.1)), rel=1e-9)
+    assert result.geometry(TINY.geometry).trace_itf != found.trace_itf
+
+
+def test_filter_and_evidence_score_held_out_data(result):
+    found = result.filter(TINY.filter)
+    health = result.diagnostics(TINY.filter)
+    assert health.log_evidence == pytest.approx(found.log_evidence, rel=1e-12)
+    assert len(found.ess) == health.steps == 40
+    assert math.isfinite(result.evidence(8, windows=4, particles=16, progress=quiet).mean)
+    # the whole held-out part, but for its first row
+    assert len(result.filter(particles=4).ess) == 999
+    with pytest.raises(ValueError, match="start 990 and steps 40 do not fit a series of 1000 rows"):
+        result.filter(TINY.filter, start=990)
+
+
+def test_diagnostics_survive_their_plain_form(result):
+    health = result.diagnostics(TINY.filter)
+    again = FilterDiagnostics.from_dict(json.loads(json.dumps(health.to_dict())))
+    assert again.to_dict() == health.to_dict()
+    assert again.config == health.config
+
+
+def test_tuning_keeps_the_drift_where_only_noise_is_tuned(result):
+    calibrated = result.tune("calib", TINY.tuning.task, progress=quiet)
+    np.testing.assert_array_equal(calibrated.drift.theta, result.model.theta)
+    assert calibrated.model.process != result.probabilistic.process
+    full = result.tune("full", TINY.tuning.task, progress=quiet)
+    assert not np.array_equal(full.drift.theta, result.model.theta)
+    stages = result.tuning(TINY.tuning, progress=quiet)
+    assert list(stages.results) == ["baseline", "calib", "full"]
+    assert stages.results["calib"].model.process == calibrated.model.process
+    # calibration leaves the hard-gated dynamics as they are
+    assert stages.row("baseline")["dstsp"] == stages.row("calib")["dstsp"]
+
+
+def test_tuning_judges_by_the_second_half_of_what_was_held_out(result):
+    x = result.standardizer.transform(result.reference)
+    found = result.tune("calib", TINY.tuning.task, progress=quiet).saem
+    expected = saem(
+        result.probabilistic, x[:500], found.config, heldout=x[500:], reference=x[500:], progress=quiet
+    )
+    np.testing.assert_array_equal(found.history["heldout_evidence"], expected.history["heldout_evidence"])
+    assert found.model.process == expected.model.process
+
+
+def test_other_data_can_tune(result):
+    other = lorenz63(400, seed=9)
+    found = result.tune("calib", TINY.tuning.task, series=other, test_fraction=0.5, progress=quiet).saem
+    x = result.standardizer.transform(other)
+    expected = saem(
+        result.probabilistic, x[:200], found.config, heldout=x[200:], reference=x[200:], progress=quiet
+    )
+    assert found.model.process == expected.model.process
+
+
+def test_windows_are_no_longer_than_the_data_unless_that_is_asked_for(result):
+    short = replace(result, reference=result.reference[:80])
+    few = {"iterations": 1, "windows": 2, "particles": 8, "paths": 2, "progress": quiet}
+    found = short.tune("calib", **few).saem.config
+    assert found.length == 9
+    assert found.heldout_windows == 4
+    with pytest.raises(ValueError, match="too short for windows of 64 steps"):
+        short.tune("calib", length=64, **few)
+
+
+def test_a_tuned_model_is_the_one_that_is_asked(result):
+    """Noise per coordinate and a start of its own survive tuning, saving and every analysis."""
+    noisy = result.with_noise(process=np.linspace(0.05, 0.3, 8), initial=0.4)
+    tuned = noisy.tune("calib", TINY.tuning.task, diagonal_noise=True, progress=quiet)
+    assert tuned.model is tuned.saem.model is tuned.probabilistic
+    assert tuned.model.process.kind == tuned.model.observation.kind == "diagonal"
+    assert tuned.model.initial == Noise.isotropic(0.4)
+    x = result.standardizer.transform(result.reference[:40])
+    expected = compare_geometries(tuned.saem.model, x, result.forcing, **TINY.geometry.budget)
+    assert tuned.geometry(TINY.geometry).gap == pytest.approx(expected.gap, rel=1e-12, nan_ok=True)
+    assert tuned.invariants(TINY.invariants).sampled is not None
+
+
+def test_full_noise_is_kept(result, tmp_path):
+    root = np.tril(np.full((3, 3), 0.02)) + 0.1 * np.eye(3)
+    full = result.with_noise(observation=Noise.full(root @ root.T))
+    full.save(tmp_path / "full")
+    again = Reconstruction.load(tmp_path / "full")
+    assert again.model.observation == full.model.observation
+    assert again.filter(TINY.filter).log_evidence == full.filter(TINY.filter).log_evidence
+
+
+def test_a_saved_run_keeps_its_noise(result, tmp_path):
+    calibrated = result.tune("calib", TINY.tuning.task, progress=quiet)
+    calibrated.save(tmp_path / "calibrated")
+    again = Reconstruction.load(tmp_path / "calibrated")
+    assert again.model.process == calibrated.model.process != result.probabilistic.process
+    assert again.model.observation == calibrated.model.observation
+    np.testing.assert_array_equal(again.drift.theta, result.model.theta)
+    assert again.forcing == result.forcing
+    result.with_noise(process=0.03).save(tmp_path / "given")
+    assert Reconstruction.load(tmp_path / "given").model.process == Noise.isotropic(0.03)
+
+
+def test_saving_where_it_was_trained_keeps_the_training(tmp_path):
+    begun = tiny_reconstruction(updates=200, run=tmp_path / "run")
+    file = tmp_path / "run" / "checkpoint.safetensors"
+    before = {entry.name: entry.read_bytes() for entry in (tmp_path / "run").iterdir()}
+    Reconstruction.load(tmp_path / "run").save(tmp_path / "run")
+    assert {entry.name: entry.read_bytes() for entry in (tmp_path / "run").iterdir()} == before
+    begun.with_noise(process=0.03).with_name("renamed").save(tmp_path / "run")
+    again = Reconstruction.load(tmp_path / "run")
+    assert (again.model.process, again.name) == (Noise.isotropic(0.03), "renamed")
+    state, trained = load_checkpoint(file), checkpoint_from_bytes(before[file.name])
+    assert state.training == trained.training
+    assert state.arrays.keys() == trained.arrays.keys()
+    for name, array in trained.arrays.items():
+        np.testing.assert_array_equal(state.arrays[name], array)
+
+
+def test_an_interrupted_training_continues_after_saving(tmp_path):
+    def interrupt(done, total, figures):
+        raise KeyboardInterrupt
+
+    run = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        tiny_reconstruction(updates=200, run=run, progress=interrupt)
+    # the held-out part is there from the start
+    half = Reconstruction.load(run)
+    np.testing.assert_array_equal(half.reference, lorenz63(5000, seed=3)[4000:])
+    half.with_noise(process=0.03).save(run)
+    assert load_checkpoint(run / "checkpoint.safetensors").training["done"] == 100
+    whole = tiny_reconstruction(updates=200, run=run)
+    np.testing.assert_array_equal(whole.drift.theta, tiny_reconstruction(updates=200).model.theta)
+
+
+def test_settings_that_are_not_given_again_are_those_of_the_folder(tmp_path):
+    first = tiny_reconstruction(updates=20, lags=2, delay=3, run=tmp_path / "run")
+    again = palrnn.reconstruct(lorenz63(5000, seed=3), run=tmp_path / "run", progress=quiet)
+    np.testing.assert_array_equal(again.drift.theta, first.drift.theta)
+    assert again.record == first.record
+    with pytest.raises(ValueError, match="x must be given, again: the run was trained on data in memory"):
+        palrnn.reconstruct(run=tmp_path / "run")
+
+
+def test_saving_does_not_overwrite_the_training_of_another_model(result, tmp_path):
+    run = tmp_path / "run"
+    tiny_reconstruction(updates=1, run=run)
+    before = {file.name: file.read_bytes() for file in run.iterdir()}
+    with pytest.raises(ValueError, match="another model was trained or tuned there") as caught:
+        result.save(run)
+    assert str(run) in str(caught.value)
+    assert {file.name: file.read_bytes() for file in run.iterdir()} == before
+
+
+def _refused(*_, **__):
+    raise AssertionError("computed again")
+
+
+def test_a_saved_run_comes_back_with_its_findings(result, tmp_path, monkeypatch):
+    result.save(tmp_path / "run")
+    again = Reconstruction.load(tmp_path / "run")
+    np.testing.assert_array_equal(again.generate(50), result.generate(50))
+    assert (again.tau, again.dt, again.columns) == (result.tau, result.dt, result.columns)
+    health, found = again.diagnostics(TINY.filter), again.geometry(TINY.geometry)
+    stages = again.tuning(TINY.tuning, progress=quiet)
+    monkeypatch.setattr(reconstruction, "rbpf", _refused)
+    monkeypatch.setattr(reconstruction, "compare_geometries", _refused)
+    monkeypatch.setattr(sys.modules["palrnn.tuning.saem"], "_iterate", _refused)
+    fresh = Reconstruction.load(tmp_path / "run")
+    assert fresh.diagnostics(TINY.filter).to_dict() == health.to_dict()
+    assert fresh.geometry(TINY.geometry).to_dict() == found.to_dict()
+    kept = fresh.tuning(TINY.tuning, progress=quiet)
+    assert kept.to_dict() == stages.to_dict()
+    np.testing.assert_array_equal(
+        kept.results["full"].model.drift.theta, stages.results["full"].model.drift.theta
+    )
+    with pytest.raises(AssertionError, match="computed again"):
+        fresh.diagnostics(TINY.filter, particles=17)
+    with pytest.raises(AssertionError, match="computed again"):
+        fresh.with_noise(process=0.2).geometry(TINY.geometry)
+    with pytest.raises(AssertionError, match="computed again"):
+        replace(fresh, forcing=Forcing.identity(5)).geometry(TINY.geometry)
+
+
+def test_an_edited_or_damaged_finding_is_computed_again(result, tmp_path):
+    run = result.save(tmp_path / "run")
+    honest = run.diagnostics(TINY.filter).to_dict()
+    file = tmp_path / "run" / "findings" / "diagnostics.json"
+    text = file.read_text()
+    kept = json.loads(text)
+    edits = [
+        "{",
+        json.dumps([1]),
+        json.dumps(kept | {"found": {"steps": "many"}}),
+        json.dumps(kept | {"found": kept["found"] | {"log_evidence": 1e9}}),
+        json.dumps(kept | {"found": kept["found"] | {"ess": []}}),
+        text.replace("log_evidence", "log_evidenze", 1),
+        "[" * 100_000,
+        "\x00\xff",
+    ]
+    for edited in edits:
+        file.write_text(edited)
+        assert Reconstruction.load(tmp_path / "run").diagnostics(TINY.filter).to_dict() == honest
+        assert json.loads(file.read_text()) == kept
+    file.write_bytes(b"\xff\xfe")
+    Reconstruction.load(tmp_path / "run").report(tmp_path / "report.html", TINY, progress=quiet)
+
+
+def test_findings_belong_to_their_noise(result):
+    noisier = result.with_noise(observation=0.3)
+    assert noisier.diagnostics(TINY.filter).log_evidence != result.diagnostics(TINY.filter).log_evidence
+    with pytest.raises(ValueError, match="observation"):
+        result.with_noise(observation=-1.0)
+
+
+def test_a_run_folder_says_what_it_lacks(result, tmp_path):
+    with pytest.raises(ValueError, match="no such folder"):
+        Reconstruction.load(tmp_path / "none")
+    result.save(tmp_path / "run")
+    (tmp_path / "run" / "reference.npy").unlink()
+    bare = Reconstruction.load(tmp_path / "run")
+    with pytest.raises(ValueError, match="run: has no held-out series; give one as reference"):
+        bare.invariants(TINY.invariants)
+    whole = Reconstruction.load(tmp_path / "run", reference=result.reference)
+    np.testing.assert_array_equal(whole.generate(5), result.generate(5))
+    np.save(tmp_path / "run" / "reference.npy", result.reference[:, :2])
+    with pytest.raises(ValueError, match="has 2 columns, the model observes 3"):
+        Reconstruction.load(tmp_path / "run")
+
+
+def test_a_checkpoint_alone_is_a_model_in_raw_coordinates(tmp_path):
+    model = PALRNN(ALRNN([0.5], [[0.0]], [0.1], [[1.0]], 0), 0.1, 0.2, 0.0)
+    palrnn.save_checkpoint(tmp_path / "model.safetensors", model)
+    found = Reconstruction.load(tmp_path / "model.safetensors", reference=np.ones((60, 1)))
+    assert found.name == "model"
+    assert found.forcing == Forcing.identity(16)
+    np.testing.assert_allclose(found.generate(2)[:, 0], [1.0, 0.6])
+
+
+def test_past_values_are_added_to_a_series_that_is_given(tmp_path):
+    run = palrnn.reconstruct(
+        lorenz63(2000, seed=3)[:, :1], lags=3, delay=4, updates=1, run=tmp_path / "run", **SIZES
+    )
+    other = lorenz63(100, seed=4)[:, :1]
+    found = Reconstruction.load(tmp_path / "run", reference=other)
+    assert found.reference.shape == (92, 3)
+    np.testing.assert_array_equal(found.reference[:, 0], other[8:, 0])
+    assert found.columns == run.columns
+
+
+def test_the_report_has_all_sections(result, tmp_path):
+    result.report(tmp_path / "report.html", TINY, progress=quiet)
+    page = (tmp_path / "report.html").read_text()
+    keys = "glance done attractor series training invariants symbols geometry filter evidence"
+    for key in keys.split():
+        assert f'<section id="{key}"' in page
+
+
+def test_a_linear_model_and_a_single_coordinate_make_a_report(tmp_path):
+    x = lorenz63(3000, seed=3)[:, :1]
+    settings = SIZES | {"gated": 0}
+    found = palrnn.reconstruct(x, updates=50, tau=4, progress=quiet, **settings)
+    found.report(tmp_path / "report.html", TINY, progress=quiet)
+    assert '<section id="symbols"' not in (tmp_path / "report.html").read_text()
