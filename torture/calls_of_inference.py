@@ -95,7 +95,8 @@ def _geometry() -> dict[str, Row]:
                 "x": v.series(x[:12]),
                 "forcing": v.size(),
                 "paths": v.size(),
-                "states_per_path": v.size(),
+                "passes": v.size(),
+                "state_paths": v.size(),
                 "ridge": v.number(above=0.0),
                 "k": v.size(),
             }
@@ -146,7 +147,7 @@ def _geometry() -> dict[str, Row]:
         ),
         "observed_information": Row(
             {"model": model, "x": x[:12], "particles": 4, "paths": 2},
-            {"model": v.instance(), "x": short, "paths": v.size(), "states_per_path": v.size()}
+            {"model": v.instance(), "x": short, "paths": v.size(), "passes": v.size(), "lags": v.size()}
             | _BAYES
             | _RESAMPLING,
             nan=True,

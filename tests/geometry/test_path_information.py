@@ -108,8 +108,8 @@ def test_complete_and_missing_information_are_moments_of_sampled_scores(name):
     error = (states[:, 1:] - np.einsum("tij,stj->sti", J, states[:, :-1]) - b) @ precision
     scores = model.drift.pullback(states[:, :-1], codes, error).sum(axis=1)
     sampled = np.cov(scores.T)
-    # an entry of a covariance of n draws is off by about sqrt(2 / n) of the variances; six of those, as scores have
-    # heavier tails than normal numbers
+    # an entry of a covariance of n draws is off by about sqrt(2 / n) of the variances; six of those, as
+    # scores have heavier tails than normal numbers
     scale = np.sqrt(np.outer(np.diag(sampled), np.diag(sampled))) + 1e-9 * np.abs(sampled).max()
     assert np.abs((found.missing - sampled) / scale).max() < 6 * np.sqrt(2 / draws)
     assert found.trace_complete == pytest.approx(np.trace(found.complete), rel=1e-12)

@@ -1,6 +1,7 @@
-"""Complete and observed information given one gate path, from its moments: for any family, and fast for AL-RNNs.
+"""Complete and observed information given one gate path, from its moments; fast for AL-RNNs.
 
-Everything here is without the second derivatives of the map (see `score_map.bend`), which AL-RNNs do not have.
+Everything here is without the second derivatives of the map (see `score_map.bend`), which AL-RNNs do not
+have.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap) -> Flo
 def observed_trace(
     drift: Surrogate, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: int | None
 ) -> float:
-    """Return the trace of the observed information, from pairs of times up to ``lags`` apart (None: from all)."""
+    """Return the trace of the observed information, from pairs of times up to ``lags`` apart (None: all)."""
     return float(sum(observed_product(moments, scores, v) @ v for v in np.eye(scores.size)))
 
 
@@ -66,7 +67,7 @@ def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: 
 
 @singledispatch
 def left_out(drift: Surrogate, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: int) -> float:
-    """Return a bound on what `observed_trace` leaves out with ``lags``: nothing, where pairs are not visited."""
+    """Return a bound on what ``lags`` leaves out of `observed_trace`: 0 where pairs are not visited."""
     return 0.0
 
 
@@ -74,9 +75,9 @@ def left_out(drift: Surrogate, codes: Codes, moments: PathMoments, scores: Score
 def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: int) -> float:
     """By maximal correlation: |Cov(f, g)| <= rho sd(f) sd(g) for any functions f, g of two Gaussian vectors.
 
-    rho is their largest canonical correlation (Gebelein, 1941), rho^2 for functions of the second degree. Scores at
-    times t < s have to do with each other through z_{t+1} and z_s alone, so that f and g are their expectations
-    given these, and rho is at most the product of those of the stretches in between.
+    rho is their largest canonical correlation (Gebelein, 1941), rho^2 for functions of the second degree.
+    Scores at times t < s have to do with each other through z_{t+1} and z_s alone, so that f and g are their
+    expectations given these, and rho is at most the product of those of the stretches in between.
     """
     mean, mu, gates = moments.mean[:-1], moments.residual, open_units(drift, codes)
     forward = moments.slope @ moments.cov[1:], moments.gain @ moments.cov[1:]
@@ -108,14 +109,17 @@ def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: 
 def _variances(
     eps: Floats, zeta: Floats, both: Floats, mean: Floats, mu: Floats, gates: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the summed variances of the parts of first and second degree of the products eps_i zeta_j, ``(T-1,)``.
+    """Return the summed variances of the parts of first and second degree of eps_i zeta_j, ``(T-1,)``.
 
-    ``eps (T-1, M)`` and ``zeta (T-1, M)`` are variances, ``both (T-1, M, M)`` covariances, ``mean`` and ``mu`` means.
+    ``eps (T-1, M)`` and ``zeta (T-1, M)`` are variances, ``both (T-1, M, M)`` covariances, ``mean`` and
+    ``mu`` means.
     """
     first = 2.0 * both * mu[:, :, None] * mean[:, None, :]
     first += eps[:, :, None] * (mean**2)[:, None, :] + (mu**2)[:, :, None] * zeta[:, None, :]
     second = eps[:, :, None] * zeta[:, None, :] + both**2
-    found = [np.einsum("tij,tj->t", part, gates) + np.trace(part, axis1=1, axis2=2) for part in (first, second)]
+    found = [
+        np.einsum("tij,tj->t", part, gates) + np.trace(part, axis1=1, axis2=2) for part in (first, second)
+    ]
     # rounding can take a sum of squares a little below zero
     return np.maximum(found[0] + eps.sum(axis=1), 0.0), np.maximum(found[1], 0.0)
 
@@ -148,9 +152,7 @@ def complete_matrix(
 
 
 @complete_matrix.register
-def _(
-    drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, precision: Floats
-) -> Floats:
+def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, precision: Floats) -> Floats:
     gram = _gram(drift, codes, moments)
     rows, features = _features(drift)
     return precision[np.ix_(rows, rows)] * gram[np.ix_(features, features)]

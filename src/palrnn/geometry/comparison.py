@@ -16,16 +16,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_floats, as_int
 from palrnn.engine.kernel import pin_blas
-from palrnn.engine.plain import plain
 from palrnn.geometry.information import IndefiniteInformationWarning
 from palrnn.model.families.alrnn_layout import identifiable_basis, null_units
 
@@ -91,15 +88,6 @@ class Mismatch:
             "negative": self.negative,
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all that it holds as plain values."""
-        return {name: plain(value) for name, value in vars(self).items()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Mismatch:
-        """Return what `to_dict` was made of."""
-        return cls(**{n: np.array(v) if isinstance(v, list) else v for n, v in values.items()})
-
     def __repr__(self) -> str:
         size = len(self.itf_eigenvalues)
         return (
@@ -142,7 +130,7 @@ class Forced:
         self._values, self._vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
     def against(self, observed: Floats, *, ridge: float, k: int) -> Mismatch:
-        """Return how the ITF Fisher differs from ``observed (p, p)`` per step, with the arguments of `mismatch`."""
+        """Return how the ITF Fisher differs from ``observed (p, p)`` per step; see `mismatch`."""
         ridge, k = as_float(ridge, "ridge", above=0.0), as_int(k, "k", least=1)
         pin_blas()
         B, size = self._projected(observed), self._size

@@ -14,13 +14,14 @@ from palrnn.inference import FilterConfig
 class InformationConfig(FilterConfig):
     """How `observed_information` averages over gate paths.
 
-    ``passes`` independent passes of the filter give ``paths`` gate paths each. ``states="exact"`` knows all about
-    the state given a path in closed form: every path gives its exact score, which costs little, and
-    ``state_paths`` of each pass their exact information (matrix, trace or products). ``states="sampled"`` is the
-    paper's estimator: ``states_per_path`` sampled states stand for each path.
+    ``passes`` independent passes of the filter give ``paths`` gate paths each. ``states="exact"`` knows all
+    about the state given a path in closed form: every path gives its exact score, which costs little, and
+    ``state_paths`` of each pass their exact information (matrix, trace or products). ``states="sampled"`` is
+    the paper's estimator: ``states_per_path`` sampled states stand for each path.
 
-    ``method`` is that of `smooth` (None: its own choice for the target). ``lags`` leaves pairs of times further
-    apart than that out of traces, for long segments (None: none; matrices and products always have all).
+    ``method`` is that of `smooth` (None: its own choice for the target). ``lags`` leaves pairs of times
+    further apart than that out of traces, for long segments (None: none; matrices and products always have
+    all).
     """
 
     states: Literal["exact", "sampled"] = "exact"
@@ -32,14 +33,14 @@ class InformationConfig(FilterConfig):
     lags: Count | None = None
 
     def filter_config(self, number: int = 0) -> FilterConfig:
-        """Return the settings of one of the passes: the first has the seed itself, the others streams of it."""
+        """Return the settings of one of the passes: the first has the seed itself, the others its streams."""
         seed = self.seed if number == 0 else kernel_seed(self.seed, "pass", number)
         names = FilterConfig.model_fields
         return FilterConfig(**self.model_dump(include=set(names))).changed(seed=seed)
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the paper's estimator (Table rbpf_hparams): 8 sampled states on 8 paths of one pass of 64 particles.
+        """Return the paper's estimator (Table rbpf_hparams): 8 paths with a sampled state each, 64 particles.
 
         Its matrix has artefacts that no exact one has: a missing information of rank 7.
         """

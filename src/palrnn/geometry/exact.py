@@ -1,10 +1,11 @@
 """The observed information, exact given the gates: only gate paths are sampled.
 
-    I_obs = E_c[ I(c) ] - Cov_c(E[s | c]),     I(c) = E[I_comp | c] - Cov(s | c) = -d^2 log p(x | c) / dtheta^2
+    I_obs = E_c[ I(c) ] - Cov_c(E[s | c]),     I(c) = E[I_comp | c] - Cov(s | c) = -d^2 log p(x | c) /
+    dtheta^2
 
-by the law of total covariance. The first term is an average of closed forms (`path_information`), the second the
-covariance of exact scores over the paths. Paths of one pass of the filter have ancestors in common, so that their
-covariance is too small. What they have in common differs between passes, and
+by the law of total covariance. The first term is an average of closed forms (`path_information`), the second
+the covariance of exact scores over the paths. Paths of one pass of the filter have ancestors in common, so
+that their covariance is too small. What they have in common differs between passes, and
 
     Cov_c = mean over passes of (covariance within, divisor S) + covariance of the means (divisor R - 1)
 
@@ -27,7 +28,8 @@ from palrnn.engine.progress import Progress, quiet
 from palrnn.geometry.config import InformationConfig
 from palrnn.geometry.information import ObservedInformation
 from palrnn.geometry.path_information import PathInformation, informed_path
-from palrnn.inference import Filtered, rbpf, smooth
+from palrnn.inference import Filtered, rbpf
+from palrnn.inference.smoothing import drawn_paths
 from palrnn.model import PALRNN
 
 # moments of paths that are kept between products with vectors, in numbers: 256 MB
@@ -39,8 +41,8 @@ class GatePass:
     """One pass of the filter and its S gate paths.
 
     ``codes (S, T-1, P)``, ``inputs (S, T-1, P)`` under the exact target, ``scores (S, p)``: E[s | path, x].
-    ``distinct (T-1,)``: different particles that the paths pass through. The first ``state_paths`` of them speak for
-    the information given a path.
+    ``distinct (T-1,)``: different particles that the paths pass through. The first ``state_paths`` of them
+    speak for the information given a path.
     """
 
     filtered: Filtered = field(repr=False)
@@ -84,6 +86,13 @@ class GatePass:
         pairs = [(path.trace_complete, path.trace_observed(self.lags)) for path in self.paths()]
         complete, observed = np.mean(pairs, axis=0)
         return float(complete), float(observed)
+
+    @cached_property
+    def left_out(self) -> float:
+        """A bound on what ``lags`` leaves out of the trace of the observed information."""
+        if self.lags is None:
+            return 0.0
+        return float(np.mean([path.left_out(self.lags) for path in self.paths()]))
 
     def product(self, v: Floats) -> Floats:
         """Return the product of the mean observed information given a path with ``v (p,)``."""
@@ -144,7 +153,7 @@ class ExactInformation(ObservedInformation):
 
     @cached_property
     def _factor(self) -> Floats:
-        """F with missing_switching = F^T F: scores less the mean of their pass, and these means less theirs."""
+        """F with missing_switching = F^T F: scores less the mean of their pass, these means less theirs."""
         means = np.stack([part.scores.mean(axis=0) for part in self.passes])
         count, paths = len(self.passes), self.config.paths
         # one pass alone knows only what differs within it
@@ -167,6 +176,11 @@ class ExactInformation(ObservedInformation):
             "missing_state": float(complete - given),
             "missing_switching": switching,
         }
+
+    @property
+    def left_out(self) -> float:
+        """A bound on what ``lags`` leaves out of ``trace_observed``; 0 where nothing is left out."""
+        return float(np.mean([part.left_out for part in self.passes]))
 
     @cached_property
     def leave_one_out(self) -> tuple[ExactInformation, ...]:
@@ -211,7 +225,9 @@ def exact_information(
 def _gate_pass(model: PALRNN, x: Floats, config: InformationConfig, number: int) -> GatePass:
     settings = config.filter_config(number)
     filtered = rbpf(model, x, settings)
-    samples = smooth(filtered, paths=config.paths, seed=settings.seed)
+    samples = drawn_paths(
+        filtered, paths=config.paths, states_per_path=1, seed=settings.seed, method=config.method
+    )
     inputs = samples.inputs if config.target == "exact" else None
     scores: dict[bytes, Floats] = {}
     rows = []

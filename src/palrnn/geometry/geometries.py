@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 from palrnn.engine.checks import Floats, as_instance
 from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening, quiet
+from palrnn.geometry import summary
 from palrnn.geometry.comparison import Forced, Mismatch, curvature_gap, subspace_overlap
 from palrnn.geometry.config import GeometryConfig, GeometrySettings, InformationConfig
 from palrnn.geometry.information import IndefiniteInformationWarning, ObservedInformation
 from palrnn.geometry.itf import ForcedDivergenceError, ITFOperator
 from palrnn.geometry.observed import observed_information
-from palrnn.geometry.summary import MOST_DENSE, GeometryComparison
+from palrnn.geometry.summary import GeometryComparison
 from palrnn.model import PALRNN, Forcing, as_forcing
 from palrnn.model.families.alrnn_layout import null_units
 
@@ -32,10 +33,10 @@ def compare_geometries(
 ) -> GeometryComparison:
     """Return both geometries of ``model`` on a segment ``x (T, N)`` in its coordinates, and how they differ.
 
-    The weight of the forcing loss is the model's own observation noise. The settings are those of `GeometryConfig`,
-    given as keywords, as a ``config``, or as a ``config`` with some of them changed; ``GeometryConfig.paper()`` is the
-    paper's estimator. Where the forced rollout diverges, forcing has no curvature, and the figures are those of the
-    marginal likelihood.
+    The weight of the forcing loss is the model's own observation noise. The settings are those of
+    `GeometryConfig`, given as keywords, as a ``config``, or as a ``config`` with some of them changed;
+    ``GeometryConfig.paper()`` is the paper's estimator. Where the forced rollout diverges, forcing has no
+    curvature, and the figures are those of the marginal likelihood.
     """
     chosen = GeometryConfig() if config is None else as_instance(config, "config", GeometryConfig)
     chosen = chosen.changed(**settings) if settings else chosen
@@ -43,7 +44,7 @@ def compare_geometries(
     louis = InformationConfig(**chosen.model_dump(include=set(InformationConfig.model_fields)))
     observed = observed_information(model, x, louis, progress=progress)
     size = observed.parameters
-    k, dense = min(chosen.k, size - 1), size <= MOST_DENSE
+    k, dense = min(chosen.k, size - 1), size <= summary.MOST_DENSE
     if dense:
         with listening(progress, "information matrices") as report:
             observed.build(report)
@@ -115,6 +116,7 @@ def _directions(
         for part in (observed, *observed.leave_one_out)
     )
     errors = {
-        f"{name}_stderr": observed.error_of([other.figures[name] for other in others]) for name in found.figures
+        f"{name}_stderr": observed.error_of([other.figures[name] for other in others])
+        for name in found.figures
     }
     return found, found.figures | errors

@@ -30,19 +30,21 @@ class ObservedInformation(ABC):
 
         observed = complete - missing,     missing = missing_state + missing_switching      (eq. louis)
 
-    Matrices are ``(p, p)`` over theta, of the whole segment (divide by T for the per-step scale). They are built when
-    asked for; the traces, products with vectors (``information @ v``) and ``leading`` pairs do without.
+    Matrices are ``(p, p)`` over theta, of the whole segment (divide by T for the per-step scale). They are
+    built when asked for; the traces, products with vectors (``information @ v``) and ``leading`` pairs do
+    without.
 
-    ``missing_state`` is from not knowing the state given the gate path, ``missing_switching`` from not knowing the
-    path. Under ``target="exact"`` the path is that of the noisy gate inputs u, and Louis' identity holds: ``score``
-    and ``observed`` are gradient and minus the Hessian of the log evidence. Under ``target="paper"`` the path is that
-    of the codes, whose probabilities Phi(mu / sqrt(nu + gate_std^2)) depend on theta through the belief; the paper's
-    recipe leaves their score out, so that ``observed`` is the recipe's and not a Hessian of that filter's evidence
-    (see `paper_path_derivatives`).
+    ``missing_state`` is from not knowing the state given the gate path, ``missing_switching`` from not
+    knowing the path. Under ``target="exact"`` the path is that of the noisy gate inputs u, and Louis'
+    identity holds: ``score`` and ``observed`` are gradient and minus the Hessian of the log evidence. Under
+    ``target="paper"`` the path is that of the codes, whose probabilities Phi(mu / sqrt(nu + gate_std^2))
+    depend on theta through the belief; the paper's recipe leaves their score out, so that ``observed`` is the
+    recipe's and not a Hessian of that filter's evidence (see `paper_path_derivatives`).
 
-    ``filtered`` are the passes of the filter. ``distinct (T-1,)`` is the number of different particles that the paths
-    pass through at each time, over all passes. ``standard_errors`` come from leaving out one pass at a time (NaN with
-    one pass): paths of one pass have ancestors in common, and their spread says too little.
+    ``filtered`` are the passes of the filter. ``distinct (T-1,)`` is the number of different particles that
+    the paths pass through at each time, over all passes. ``standard_errors`` come from leaving out one pass
+    at a time (NaN with one pass): paths of one pass have ancestors in common, and their spread says too
+    little.
     """
 
     config: InformationConfig
@@ -110,7 +112,7 @@ class ObservedInformation(ABC):
         return {name: self.error_of([part[name] for part in parts]) for name in self.traces}
 
     def error_of(self, without: Sequence[float]) -> float:
-        """Return the standard error of a figure, given its values for all of ``leave_one_out`` (jackknife)."""
+        """Return the standard error of a figure from its values for ``leave_one_out`` (jackknife)."""
         if len(without) < 2:
             return math.nan
         return math.sqrt(len(without) - 1) * float(np.std(without))
@@ -149,8 +151,8 @@ class ObservedInformation(ABC):
     def missing_dimensions(self) -> float:
         """tr(complete^+ missing): missing information, counted in directions that have lost all of theirs.
 
-        Under the exact target, more than ``informed_dimensions`` means that the log evidence is not concave at these
-        parameters; under the paper's it says so of the recipe only.
+        Under the exact target, more than ``informed_dimensions`` means that the log evidence is not concave
+        at these parameters; under the paper's it says so of the recipe only.
         """
         return self._dimensions[0]
 

@@ -32,7 +32,8 @@ def observed_information(
 
     With ``states="exact"``, the default, gate paths are sampled and everything given a path is exact; with
     ``states="sampled"`` states are sampled, too, as in the paper. The other settings are those of
-    `InformationConfig`, given as keywords, as a ``config``, or as a ``config`` with some of them changed. NaN in
+    `InformationConfig`, given as keywords, as a ``config``, or as a ``config`` with some of them changed. NaN
+    in
     ``x[1:]`` means not observed.
 
     Warns with `FewPathsWarning` where nearly all paths come from a few particles of the filter.
@@ -44,10 +45,10 @@ def observed_information(
     with listening(progress, "observed information") as report:
         found = estimate(model, series, chosen, report)
     if model.drift.gated and found.distinct.min() < min(_FEW, chosen.paths):
+        fewest, step = int(found.distinct.min()), int(found.distinct.argmin())
         message = (
-            f"at step {int(found.distinct.argmin())} the {len(found.filtered) * chosen.paths} gate paths pass "
-            f"through {found.distinct.min()} different particles: what varies over them comes out too small; "
-            "take more passes or particles"
+            f"at step {step} the {len(found.filtered) * chosen.paths} gate paths pass through {fewest} "
+            "different particles: what varies over them comes out too small; take more passes or particles"
         )
         warnings.warn(message, FewPathsWarning, stacklevel=2)
     return found

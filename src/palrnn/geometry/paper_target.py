@@ -2,15 +2,18 @@
 
 Under ``target="paper"`` a path c has the weight
 
-    log w(c) = log p(x | c) + sum_tj log Phi(+-psi_tj),    psi_tj = (G_j m_t + g_j) / sqrt(G_j P_t G_j^T + gate_std^2)
+    log w(c) = log p(x | c) + sum_tj log Phi(+-psi_tj),    psi_tj = (G_j m_t + g_j) / sqrt(G_j P_t G_j^T +
+    gate_std^2)
 
-with the filtered belief N(m_t, P_t), which depends on theta; the evidence of that filter is Z = sum_c w(c), and
+with the filtered belief N(m_t, P_t), which depends on theta; the evidence of that filter is Z = sum_c w(c),
+and
 
     grad log Z = E_c[grad log w],     -Hess log Z = E_c[-Hess log w] - Cov_c(grad log w),     E_c over w / Z.
 
-The paper's score is that of log p(x | c) alone (`path_information`): the gates count as if they had no parameters,
-though their probabilities have them through the belief. So its recipe is not the Hessian of its evidence. Under
-``target="exact"`` a gate depends on the state alone, nothing is left out, and Louis' identity is exact.
+The paper's score is that of log p(x | c) alone (`path_information`): the gates count as if they had no
+parameters, though their probabilities have them through the belief. So its recipe is not the Hessian of its
+evidence. Under ``target="exact"`` a gate depends on the state alone, nothing is left out, and Louis' identity
+is exact.
 """
 
 from __future__ import annotations
@@ -33,8 +36,9 @@ from palrnn.model import PALRNN
 class PaperPathDerivatives:
     """``log_weight`` of a gate path under the paper's target, and its derivatives in theta.
 
-    ``gradient (p,)`` is exact; ``information (p, p)``, minus the Hessian, is built when asked for, from 4 p gradients
-    (differences of the fourth order, good to about 1e-9): a second for 30 parameters, minutes for 960.
+    ``gradient (p,)`` is exact; ``information (p, p)``, minus the Hessian, is built when asked for, from 4 p
+    gradients (differences of the fourth order, good to about 1e-9): a second for 30 parameters, minutes for
+    960.
     """
 
     model: PALRNN = field(repr=False)
@@ -58,7 +62,8 @@ class PaperPathDerivatives:
 def paper_path_derivatives(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PaperPathDerivatives:
     """Return the log weight of the gates ``codes (T-1, P)`` under the paper's target, and its derivatives.
 
-    Unlike `path_information` it counts how the probabilities of the gates move with theta. ``x (T, N)`` may have NaN.
+    Unlike `path_information` it counts how the probabilities of the gates move with theta. ``x (T, N)`` may
+    have NaN.
     """
     series = checked_series(model, x)
     if model.drift.gated and not model.gate_std > 0:
@@ -71,7 +76,8 @@ def paper_path_derivatives(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> Pap
 def _weight_and_gradient(model: PALRNN, x: Floats, codes: NDArray[np.bool_]) -> tuple[float, Floats]:
     """Return log w(c) and its gradient, by one Kalman filter and its adjoint.
 
-    The adjoint carries (a, A), the derivatives of what follows in mean and covariance of the belief, backwards.
+    The adjoint carries (a, A), the derivatives of what follows in mean and covariance of the belief,
+    backwards.
     """
     path = linear_path(model, x, codes)
     weight, (means, _, covs, ahead) = filtered_beliefs(path)

@@ -20,7 +20,7 @@ from palrnn.geometry import closed_forms
 from palrnn.geometry.path_moments import PathMoments, linear_path, path_moments
 from palrnn.geometry.score_map import ScoreMap, bend, has_gate_parameters, is_linear, score_map
 from palrnn.inference.particle_filter import checked_series
-from palrnn.model import PALRNN
+from palrnn.model import PALRNN, Surrogate
 
 Codes = NDArray[np.bool_]
 
@@ -29,10 +29,10 @@ Codes = NDArray[np.bool_]
 class PathInformation:
     """What ``x (T, N)`` says about the drift of ``model`` if its gates were ``codes (T-1, P)``.
 
-    Matrices are ``(p, p)``, of the whole segment; ``observed`` is minus the Hessian of ``log_likelihood``, log
-    p(x_2, ..., x_T | x_1, path). ``information @ v`` multiplies it by a vector ``(p,)`` or by ``(p, k)`` without
-    building it. ``inputs (T-1, P)`` are the noisy inputs of the gates where these are given, too: then the
-    likelihood is that of x and of the inputs.
+    Matrices are ``(p, p)``, of the whole segment; ``observed`` is minus the Hessian of ``log_likelihood``,
+    log p(x_2, ..., x_T | x_1, path). ``information @ v`` multiplies it by a vector ``(p,)`` or by ``(p, k)``
+    without building it. ``inputs (T-1, P)`` are the noisy inputs of the gates where these are given, too:
+    then the likelihood is that of x and of the inputs.
     """
 
     model: PALRNN = field(repr=False)
@@ -75,7 +75,7 @@ class PathInformation:
         return self.complete - self.observed
 
     def trace_observed(self, lags: int | None = None) -> float:
-        """Return tr of ``observed`` without building it, from pairs of times up to ``lags`` apart (None: all)."""
+        """Return tr of ``observed``, from pairs of times up to ``lags`` apart (None: all), without it."""
         pin_blas()
         return closed_forms.observed_trace(*self._parts, lags) - float(np.trace(self._bend))
 
@@ -110,7 +110,7 @@ class PathInformation:
         return precision
 
     @property
-    def _parts(self) -> tuple[object, Codes, PathMoments, ScoreMap]:
+    def _parts(self) -> tuple[Surrogate, Codes, PathMoments, ScoreMap]:
         return self.model.drift, self.codes, self.moments, self.scores
 
     @cached_property
@@ -128,8 +128,8 @@ class PathInformation:
 
     def __repr__(self) -> str:
         return (
-            f"PathInformation(p={self.scores.size}, {len(self.x)} steps, {self.scores.shape[0]} different codes: "
-            f"log_likelihood={self.log_likelihood:.4f})"
+            f"PathInformation(p={self.scores.size}, {len(self.x)} steps, {self.scores.shape[0]} different "
+            f"codes: log_likelihood={self.log_likelihood:.4f})"
         )
 
 
@@ -138,8 +138,8 @@ def path_information(
 ) -> PathInformation:
     """Return the exact information of ``x (T, N)`` about the drift given the gates ``codes (T-1, P)``.
 
-    With ``inputs (T-1, P)``, noisy gate inputs of which the codes are the signs, the states are conditioned on
-    them, too. NaN in x means not observed. Any family of drift, full or diagonal noise.
+    With ``inputs (T-1, P)``, noisy gate inputs of which the codes are the signs, the states are conditioned
+    on them, too. NaN in x means not observed. Any family of drift, full or diagonal noise.
     """
     series = checked_series(model, x)
     shape = (len(series) - 1, model.drift.gated)

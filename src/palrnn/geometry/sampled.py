@@ -1,8 +1,8 @@
 """The paper's estimator: Louis' identity from samples of gates and states (Alg. rbpf-louis).
 
-Its missing information has rank S K - 1 for S paths with K states each; with the paper's eight samples it leaves
-directions negative that have most of their information, and turns the leading ones. It stays because the paper's
-numbers are made of it (`GeometryConfig.paper`); `exact` needs no states.
+Its missing information has rank S K - 1 for S paths with K states each; with the paper's eight samples it
+leaves directions negative that have most of their information, and turns the leading ones. It stays because
+the paper's numbers are made of it (`GeometryConfig.paper`); `exact` needs no states.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from palrnn.engine.seeds import kernel_seed
 from palrnn.geometry.config import InformationConfig
 from palrnn.geometry.information import IndefiniteInformationWarning, ObservedInformation
 from palrnn.geometry.louis import LouisTerms, gathered_terms
-from palrnn.inference import Filtered, rbpf, smooth
+from palrnn.inference import Filtered, rbpf
+from palrnn.inference.smoothing import drawn_paths
 from palrnn.model import PALRNN
 
 # sampled states held at once, in numbers: 256 MB
@@ -118,10 +119,9 @@ def sampled_information(
         filtered = rbpf(model, x, settings)
         lineages: list[NDArray[np.int32]] = []
 
-        def report(done: int, total: int, figures: dict[str, float], number: int = number) -> None:
-            progress(number * total + done, config.passes * total, figures)
-
-        batches = _batches(filtered, config, settings.seed, lineages, report)
+        batches = _batches(
+            filtered, config, settings.seed, lineages, _part_of(progress, number, config.passes)
+        )
         terms.append(gathered_terms(model, config.paths, batches))
         passes.append(filtered)
         distinct += [len(np.unique(column)) for column in np.concatenate(lineages).T]
@@ -144,10 +144,21 @@ def _batches(
     for batch, done in enumerate(range(0, paths, size)):
         # one batch, the usual case, draws what `smooth` would with the same seed
         stream = seed if paths <= size else kernel_seed(seed, "paths", batch)
-        samples = smooth(filtered, paths=min(size, paths - done), states_per_path=draws, seed=stream)
+        samples = drawn_paths(
+            filtered,
+            paths=min(size, paths - done),
+            states_per_path=draws,
+            seed=stream,
+            method=config.method,
+        )
         lineages.append(samples.lineages)
         yield samples.codes, samples.states
         progress(min(done + size, paths), paths, {})
+
+
+def _part_of(progress: Progress, number: int, count: int) -> Progress:
+    """Return what reports on one of ``count`` equal parts of some work."""
+    return lambda done, total, figures: progress(number * total + done, count * total, figures)
 
 
 def _mean(matrices: list[Floats]) -> Floats:

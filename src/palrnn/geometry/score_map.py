@@ -1,13 +1,13 @@
 """How parameters enter the score: the map Psi of each family, found from its pullback.
 
-Given the gates, the complete-data score of any `Surrogate` is bilinear in the weighted residuals and the features
-zeta = [z, 1]:
+Given the gates, the complete-data score of any `Surrogate` is bilinear in the weighted residuals and the
+features zeta = [z, 1]:
 
     s_k = sum_t eps_t^T Psi_k(c_t) zeta_t,      Psi_k(c) = d[J(c), b(c)] / dtheta_k      (M rows, M+1 columns)
 
-and, where the gates have parameters and their noisy inputs u are given, P more rows d[G, g] / dtheta_k: the score
-of log N(u; G z + g, gate_std^2) (the paper's remark after its proposition). For the families of this field Psi is
-sparse: a parameter of the AL-RNN has one entry.
+and, where the gates have parameters and their noisy inputs u are given, P more rows d[G, g] / dtheta_k: the
+score of log N(u; G z + g, gate_std^2) (the paper's remark after its proposition). For the families of this
+field Psi is sparse: a parameter of the AL-RNN has one entry.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Codes = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class ScoreMap:
-    """Psi along a gate path: ``matrix (C E (M+1), p)`` for its C different codes, and ``which (T-1,)`` code it is when.
+    """Psi along a gate path: ``matrix (C E (M+1), p)`` for its C different codes, ``shape`` (C, E, M+1).
 
-    ``shape`` is (C, E, M+1).
+    ``which (T-1,)`` says which of the codes it is at each time.
     """
 
     matrix: csr_array
@@ -64,9 +64,10 @@ def has_gate_parameters(drift: Surrogate) -> bool:
 
 @singledispatch
 def score_map(drift: Surrogate, codes: Codes, with_gates: bool = False) -> ScoreMap:
-    """Return Psi of ``drift`` along the gates ``codes (T-1, P)``; ``with_gates`` appends the rows of the gates.
+    """Return Psi of ``drift`` along the gates ``codes (T-1, P)``, and the rows of the gates ``with_gates``.
 
-    Each entry is one call of the pullback: r^T dF/dtheta at a unit state and for a unit row r, less that at zero.
+    Each entry is one call of the pullback: r^T dF/dtheta at a unit state and for a unit row r, less that at
+    zero.
     """
     different, which = np.unique(codes, axis=0, return_inverse=True)
     parts = [_probed(drift, code, with_gates) for code in different]
@@ -90,7 +91,7 @@ def _(drift: ALRNN, codes: Codes, with_gates: bool = False) -> ScoreMap:
 
 
 def entries(drift: ALRNN, codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-    """Return row, column and weight ``(T-1, p)`` of the only entry of Psi that each parameter of an AL-RNN has."""
+    """Return row, column and weight ``(T-1, p)`` of the one entry of Psi that each parameter has."""
     dim = drift.latent_dim
     units, gates = np.arange(dim), open_units(drift, codes)
     rows = np.concatenate([units, np.repeat(units, dim), units])
@@ -117,11 +118,12 @@ def _(drift: ALRNN) -> bool:
 
 
 def bend(drift: Surrogate, codes: Codes, weights: Floats, with_gates: bool, v: Floats) -> Floats:
-    """Return sum_c <dPsi_k(c)/dtheta . v, weights[c]> for ``codes (C, P)``, ``weights (C, E, M+1)``: ``(p,)``.
+    """Return sum_c <dPsi_k(c)/dtheta . v, weights[c]>, ``(p,)``; ``codes (C, P)``, ``weights (C, E, M+1)``.
 
-    With E[eps zeta^T] as weights it is what the second derivatives of the map take from the complete information;
-    nothing, if the map is linear in its parameters. By central differences of the pullback, which are exact for a
-    polynomial of up to the fifth degree in theta, as those of all families of this field are.
+    With E[eps zeta^T] as weights it is what the second derivatives of the map take from the complete
+    information; nothing, if the map is linear in its parameters. By central differences of the pullback,
+    which are exact for a polynomial of up to the fifth degree in theta, as those of all families of this
+    field are.
     """
     if not v.any():
         return np.zeros(drift.theta.size)

@@ -29,16 +29,17 @@ MOST_DENSE = 3000
 class GeometryComparison:
     """The curvature of teacher forcing and of the marginal likelihood on the same segment, at the same drift.
 
-    ``figures`` are all its numbers, by name, and its plain form: `to_dict` gives them, `from_dict` and `load` make a
-    comparison of them again. ``trace_NAME`` and eigenvalues are per step (``traces_of_segment`` are not), ``gap`` is
-    in decades, ``NAME_stderr`` is the standard error of NAME over independent passes of the filter, and None stands
-    for what is not finite or was not computed. Figures of directions are on all of them, and without the null ones
-    where they begin with ``identifiable_``. The settings of `GeometryConfig` and the ``forcing`` are among them.
+    ``figures`` are all its numbers, by name, and its plain form: `to_dict` gives them, `from_dict` and `load`
+    make a comparison of them again. ``trace_NAME`` and eigenvalues are per step (``traces_of_segment`` are
+    not), ``gap`` is in decades, ``NAME_stderr`` is the standard error of NAME over independent passes of the
+    filter, and None stands for what is not finite or was not computed. Figures of directions are on all of
+    them, and without the null ones where they begin with ``identifiable_``. The settings of `GeometryConfig`
+    and the ``forcing`` are among them.
 
-    What they were computed from is there until it is saved: ``operator`` and ``itf`` (p, p) of teacher forcing per
-    step, ``observed`` of the whole segment, ``mismatch`` on all directions and ``identifiable`` without the null ones.
-    For more than `MOST_DENSE` parameters there are no matrices (``overlap`` comes from Lanczos), and none of forcing
-    where the forced rollout diverges.
+    What they were computed from is there until it is saved: ``operator`` and ``itf`` (p, p) of teacher
+    forcing per step, ``observed`` of the whole segment, ``mismatch`` on all directions and ``identifiable``
+    without the null ones. For more than `MOST_DENSE` parameters there are no matrices (``overlap`` comes from
+    Lanczos), and none of forcing where the forced rollout diverges.
     """
 
     figures: Mapping[str, Any]
@@ -59,13 +60,18 @@ class GeometryComparison:
         return _nan(self.figures.get("gap_stderr"))
 
     @property
+    def trace_itf(self) -> float:
+        """The trace of the ITF Fisher information per step; NaN where the forced rollout diverges."""
+        return _nan(self.figures["trace_itf"])
+
+    @property
     def traces_per_step(self) -> dict[str, float]:
-        """Traces by name (itf, observed, complete, missing and its parts), per step; NaN where there is none."""
+        """Traces per step by name: itf, observed, complete, missing and its parts; NaN where none is."""
         return {name: _nan(self.figures.get(f"trace_{name}")) for name in ("itf", *_PARTS)}
 
     @property
     def traces_of_segment(self) -> dict[str, float]:
-        """The same traces of the whole segment: T - 1 predictions under forcing, T steps of the likelihood."""
+        """The same of the whole segment: T - 1 predictions under forcing, T steps of the likelihood."""
         steps = int(self.figures["steps"])
         return {n: v * (steps - 1 if n == "itf" else steps) for n, v in self.traces_per_step.items()}
 
@@ -124,7 +130,7 @@ class GeometryComparison:
     def save_matrices(self, path: str | os.PathLike[str]) -> None:
         """Write the matrices as .safetensors: itf (per step), observed (of the segment) and its parts."""
         observed = self._information()
-        if self.itf is None and observed.parameters > MOST_DENSE:
+        if observed.parameters > MOST_DENSE:
             raise ValueError(f"there are no matrices to save for {observed.parameters} parameters")
         matrices = {name: getattr(observed, name) for name in _PARTS} | {"itf": self.itf}
         write_bytes(path, safetensors_bytes({n: m for n, m in matrices.items() if m is not None}))
@@ -132,9 +138,11 @@ class GeometryComparison:
     def informations(self) -> dict[str, Any]:
         """Return the information of the whole segment under each geometry, by name, for `laplace`.
 
-        Matrices, or leading eigenvalues and vectors where none were built; under forcing, none where it diverged.
+        Matrices, or leading eigenvalues and vectors where none were built; under forcing, none where it
+        diverged.
         """
-        observed, found = self._information(), {}
+        observed = self._information()
+        found: dict[str, Any] = {}
         if self.operator is not None:
             # the ITF Fisher is a mean over T - 1 predictions
             steps = observed.steps - 1
@@ -179,12 +187,21 @@ class GeometryComparison:
         rows.append((f"overlap of leading {self.k}", number("overlap", ".3f")))
         if self.negative is not None:
             rows += [
-                ("log-det gap", f"{number('identifiable_logdet_gap', '.0f')} decades, identifiable directions"),
-                ("0.9 quantile of ratios", f"{number('identifiable_q90', '.2f')} decades, identifiable directions"),
+                (
+                    "log-det gap",
+                    f"{number('identifiable_logdet_gap', '.0f')} decades, identifiable directions",
+                ),
+                (
+                    "0.9 quantile of ratios",
+                    f"{number('identifiable_q90', '.2f')} decades, identifiable directions",
+                ),
                 ("negative directions", f"{number('negative', '.0f')}, and {self.null} null"),
             ]
         entropy = f"{number('entropy_bits', '.3f')} of at most {number('entropy_bound', '.2f')} bits"
-        return [*rows, ("code entropy", f"{entropy}, mean ESS {number('ess', '.1f')} of {figures.get('particles')}")]
+        return [
+            *rows,
+            ("code entropy", f"{entropy}, mean ESS {number('ess', '.1f')} of {figures.get('particles')}"),
+        ]
 
 
 def _nan(value: float | None) -> float:

@@ -5,11 +5,11 @@ Given its gates the model is linear and Gaussian,
     z_{t+1} = J_t z_t + b_t + N(0, Q),   x_t = B z_t + d + N(0, R),   u_t = G z_t + g + N(0, r I) where given,
 
 and everything that the score needs is linear in the states. With the residuals e_t = z_{t+1} - J_t z_t - b_t,
-and below them u_t - G z_t - g where the gates have parameters, the *weighted residuals* are eps_t = Lambda e_t
-with Lambda = diag(Q^{-1}, I / r), E rows in all.
+and below them u_t - G z_t - g where the gates have parameters, the *weighted residuals* are eps_t = Lambda
+e_t with Lambda = diag(Q^{-1}, I / r), E rows in all.
 
-The posterior of the states is a Markov chain backwards in time: given z_{t+1}, neither z_t nor eps_t depends on
-what comes later. Write P_t, P_{t+1|t} and V_t for the filtered, predicted and smoothed covariances. Then
+The posterior of the states is a Markov chain backwards in time: given z_{t+1}, neither z_t nor eps_t depends
+on what comes later. Write P_t, P_{t+1|t} and V_t for the filtered, predicted and smoothed covariances. Then
 
     E[z_t   | z_{t+1}, x] = m_t  + K_t (z_{t+1} - m_{t+1}),       K_t = P_t J_t^T P_{t+1|t}^{-1}
     E[eps_t | z_{t+1}, x] = mu_t + P_{t+1|t}^{-1} (z_{t+1} - m_{t+1})
@@ -45,8 +45,8 @@ def sandwich(A, P, added, out, work):
 def condition(mean, cov, H, noise, innovation, left, work):
     """Condition N(m, P) on y = H z + N(0, noise), in place; return log p(y), or NaN where P explodes.
 
-    ``mean (M,)``, ``cov (M, M)``, ``H (n, M)``, ``noise (n, n)``, ``innovation (n,)`` = y - E y is used up. The
-    covariance becomes (I - K H) P (I - K H)^T + K noise K^T, a sum of squares, so that it stays positive.
+    ``mean (M,)``, ``cov (M, M)``, ``H (n, M)``, ``noise (n, n)``, ``innovation (n,)`` = y - E y is used up.
+    The covariance becomes (I - K H) P (I - K H)^T + K noise K^T, a sum of squares, so that it stays positive.
     ``left (M, M)`` and ``work (M, M)`` are scratch.
     """
     size, dim = H.shape

@@ -1,19 +1,24 @@
 """The covariance of the complete-data score given one gate path, by Isserlis' theorem, without samples.
 
-The score is a sum over time of products of Gaussian variables, the weighted residuals eps_t (E rows, see `path`)
-and the features zeta_t = [z_t, 1]: s_k = sum_t eps_t^T Psi_{k,t} zeta_t. So is its covariance (Isserlis, 1918):
+The score is a sum over time of products of Gaussian variables, the weighted residuals eps_t (E rows, see
+`path`) and the features zeta_t = [z_t, 1]: s_k = sum_t eps_t^T Psi_{k,t} zeta_t. So is its covariance
+(Isserlis, 1918):
 
-    Cov(eps_i zeta_j, eps'_k zeta'_l) = <eps_i eps'_k> (<zeta_j zeta'_l> + m_j m'_l) + <eps_i zeta'_l> <zeta_j eps'_k>
-                          + <eps_i zeta'_l> m_j mu'_k + mu_i <zeta_j eps'_k> m'_l + mu_i mu'_k <zeta_j zeta'_l>
+    Cov(eps_i zeta_j, eps'_k zeta'_l) = <eps_i eps'_k> (<zeta_j zeta'_l> + m_j m'_l) + <eps_i zeta'_l> <zeta_j
+    eps'_k>
+                          + <eps_i zeta'_l> m_j mu'_k + mu_i <zeta_j eps'_k> m'_l + mu_i mu'_k <zeta_j
+                          zeta'_l>
 
-with < > posterior covariances, at times t and t'. There are T^2 / 2 pairs of times, but no need to visit them:
-the states are a Markov chain backwards in time, so that all later scores act on time t through the covariance of
-their sum with z_{t+1} and with its square alone. Those are carried from the end to the start, once:
+with < > posterior covariances, at times t and t'. There are T^2 / 2 pairs of times, but no need to visit
+them: the states are a Markov chain backwards in time, so that all later scores act on time t through the
+covariance of their sum with z_{t+1} and with its square alone. Those are carried from the end to the start,
+once:
 
     H_t = Cov(sum_{t' >= t} s_{t'}, z_t z_t^T) = K_t H_{t+1} K_t^T + Cov(s_t, z_t z_t^T)
 
-The kernels give the *observed* information of a path, minus the Hessian of log p(x | path): the largest part of
-the missing information, Lambda times the moments of zeta, equals the complete information and is left out of both.
+The kernels give the *observed* information of a path, minus the Hessian of log p(x | path): the largest part
+of the missing information, Lambda times the moments of zeta, equals the complete information and is left out
+of both.
 """
 
 from __future__ import annotations
@@ -30,9 +35,10 @@ GROUP = 16
 def later_covariance(moments, rows, cols, weights, first, count, out):
     """Fill ``out (p, n)``: Cov(s_t[l], S_{>t}[k]) summed over t, and half of what is at the same time.
 
-    For scores of one product each, s_k = sum_t weights[t, k] eps_{t, rows[k]} zeta_{t, cols[k]}, where ``cols[k] ==
-    M`` means the constant; k runs over ``n = count`` parameters from ``first``, l over all p. The observed
-    information is -(out + out^T) when all columns are there. Cost per parameter and time: 3 products of M x M.
+    For scores of one product each, s_k = sum_t weights[t, k] eps_{t, rows[k]} zeta_{t, cols[k]}, where
+    ``cols[k] == M`` means the constant; k runs over ``n = count`` parameters from ``first``, l over all p.
+    The observed information is -(out + out^T) when all columns are there. Cost per parameter and time: 3
+    products of M x M.
 
     Parameters are the last axis, so that a bundle of them is carried by few large products and all else is
     vectorised over them.
@@ -96,10 +102,11 @@ def later_covariance(moments, rows, cols, weights, first, count, out):
 def pair_trace(moments, gates, lags, later, crossed):
     """Return tr of an AL-RNN's observed information given the path, from pairs of times up to ``lags`` apart.
 
-    ``gates (T-1, M)`` is the diagonal of D(c_t): the features of row i are [z_i, D z, 1]. A trace needs the diagonal
-    of each pair only, so that a pair costs 3 products of M x M, as much as one parameter and time in
+    ``gates (T-1, M)`` is the diagonal of D(c_t): the features of row i are [z_i, D z, 1]. A trace needs the
+    diagonal of each pair only, so that a pair costs 3 products of M x M, as much as one parameter and time in
     `later_covariance`: all pairs cost less than that up to a length of some 2 M^2. ``later (T-1, M, M)`` and
-    ``crossed (T-1, M, M)`` are scratch, the transposes of Cov(z_{t+1}, z_s) and Cov(z_{t+1}, eps_s) for s > t.
+    ``crossed (T-1, M, M)`` are scratch, the transposes of Cov(z_{t+1}, z_s) and Cov(z_{t+1}, eps_s) for s >
+    t.
     """
     steps, dim = gates.shape
     total = 0.0
@@ -166,11 +173,11 @@ def pair_trace(moments, gates, lags, later, crossed):
 def products(moments, pushed, out):
     """Fill ``out (T-1, E, M+1)`` with what the scores s_t have in common with a combination of all of them.
 
-    ``pushed (T-1, E, M+1)`` is Psi_t = sum_k v_k Psi_{k,t} for a vector v: sigma = v^T s = sum_t eps_t^T Psi_t
-    zeta_t. ``out[t]`` is what (observed information) v is made of, (I v)_k = sum_t <Psi_{k,t}, out[t]>: minus
-    Cov(eps_t zeta_t^T, sigma), without the part that the complete information takes away. Later times come
-    backwards as in `later_covariance`, earlier ones forwards: E[sigma_{<t} | z_t] is a quadratic function of z_t,
-    whose coefficients are carried on with K_t^T F K_t. Any map Psi will do, of any family.
+    ``pushed (T-1, E, M+1)`` is Psi_t = sum_k v_k Psi_{k,t} for a vector v: sigma = v^T s = sum_t eps_t^T
+    Psi_t zeta_t. ``out[t]`` is what (observed information) v is made of, (I v)_k = sum_t <Psi_{k,t}, out[t]>:
+    minus Cov(eps_t zeta_t^T, sigma), without the part that the complete information takes away. Later times
+    come backwards as in `later_covariance`, earlier ones forwards: E[sigma_{<t} | z_t] is a quadratic
+    function of z_t, whose coefficients are carried on with K_t^T F K_t. Any map Psi will do, of any family.
     """
     steps, size, dim = moments.slope.shape
     H, F = np.zeros((dim, dim)), np.zeros((dim, dim))

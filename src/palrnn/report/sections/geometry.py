@@ -103,12 +103,20 @@ def geometry_table(found: Sequence[GeometryComparison], names: Sequence[str] = (
         ),
         row(
             "Log-determinant gap, decades",
-            lambda m: number(m.get("logdet_gap")),
+            lambda m: _with_error(m.get("logdet_gap"), m.get("logdet_gap_stderr")),
             "< 0: forcing is flatter in most directions",
         ),
-        row("90 % quantile of log₁₀ γ", lambda m: number(m.get("q90")), "< 0: so in nine of ten directions"),
-        row("Directions with negative γ", _negative, "0 for a definite estimate"),
-        row(f"Overlap of the leading {first['k']}", lambda m: number(m["overlap"]), "mean squared cosine"),
+        row(
+            "90 % quantile of log₁₀ γ",
+            lambda m: _with_error(m.get("q90"), m.get("q90_stderr")),
+            "< 0: so in nine of ten directions",
+        ),
+        row("Directions with negative γ", _negative, "where the log evidence is not concave"),
+        row(
+            f"Overlap of the leading {first['k']}",
+            lambda m: _with_error(m["overlap"], m.get("overlap_stderr")),
+            "mean squared cosine",
+        ),
         row(
             "Mean code entropy, bits",
             lambda m: number(m["entropy_bits"]),
@@ -224,7 +232,7 @@ def split(pairs: Sequence[tuple[str, Measures]]) -> Figure:
         parts = ", ".join(f"{percent(shares[label][i])} {said}" for label, _, _, said in kinds)
         words.append(f"{f'{name}: ' if len(pairs) > 1 else ''}of the complete-data information {parts}")
     rows = [(name, label, shares[label][i]) for i, name in enumerate(names) for label, *_ in kinds]
-    tail = "Shares of traces; they add up to one, and the observed one can be negative with few samples."
+    tail = "Shares of traces; they add up to one. The gates' share is that of their noisy inputs under target exact."
     return Figure(
         "missing",
         "Where the information goes",
@@ -241,10 +249,13 @@ def split(pairs: Sequence[tuple[str, Measures]]) -> Figure:
 
 
 def _warning(name: str, measures: Measures) -> Note:
+    if measures.get("states") == "exact":
+        why = "given the gates it is exact, so that trained parameters are no maximum of this likelihood there"
+    else:
+        why = "from sampled states, which make directions negative that are not; states='exact' needs none"
     return Note(
-        f"{name}: the estimated marginal-likelihood information is indefinite in {measures['negative']} of "
-        f"{measures['parameters']} directions, by Monte Carlo error or because the log evidence is not "
-        "concave there. Compare several seeds and more paths before reading single directions."
+        f"{name}: the marginal-likelihood information is negative in {measures['negative']} of "
+        f"{measures['parameters']} directions: {why}."
     )
 
 
@@ -284,4 +295,6 @@ def _with_error(value: float | None, error: float | None) -> str:
 
 
 def _samples(measures: Measures) -> str:
-    return f"{measures['paths']} gate paths"
+    passes = measures.get("passes", 1)
+    paths = f"{measures['paths']} gate paths"
+    return paths if passes == 1 else f"{passes} passes of {paths} each"
