@@ -156,14 +156,15 @@ def peak_memory(model: PALRNN, x: np.ndarray, codes: np.ndarray) -> float:
 
 
 def path_floor(drift: ALRNN):
-    """The products that carry all parameters over one step, M x M each, as large as they can be made."""
-    dim, size = drift.latent_dim, drift.theta.size
-    H, gain, both = np.ones((dim, dim * size)), np.eye(dim), np.ones((2 * dim, dim))
-    out, pair = np.empty((dim, dim * size)), np.empty((2 * dim, dim * size))
+    """The products that carry all parameters over all steps, in bundles that fit a cache."""
+    dim, bundle = drift.latent_dim, 48
+    count = (STEPS - 1) * -(-drift.theta.size // bundle)
+    H, gain, both = np.ones((dim, dim * bundle)), np.eye(dim), np.ones((2 * dim, dim))
+    out, pair = np.empty((dim, dim * bundle)), np.empty((2 * dim, dim * bundle))
 
     def run():
-        products(gain, H, out, STEPS - 1)
-        products(both, out, pair, STEPS - 1)
+        products(gain, H, out, count)
+        products(both, out, pair, count)
 
     return run
 
@@ -171,9 +172,7 @@ def path_floor(drift: ALRNN):
 def growth(x: np.ndarray) -> None:
     """How time grows with M and T; a matrix is left out where it would take more than a minute."""
     print("growth over M (P = M / 3), T = 200, and over T, M = 30: seconds")
-    print(
-        "    M     T       p  | ITF: matrix    trace  product | given a path: matrix    trace    score  product"
-    )
+    print("    M     T       p  | ITF: matrix    trace  product | a path: matrix    trace    score  product")
     for dim, steps in (
         (10, 200),
         (20, 200),
