@@ -47,7 +47,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
 # Faults, bad input and damaged files, for up to 45 minutes; `make test` runs a short version.
-torture: $(VENV)/.test
+torture: $(VENV)/.bench
 	$(BIN)/python torture/run.py
 
 docs: $(VENV)/.docs

@@ -13,6 +13,11 @@ def stay_on_one_core() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
+def aim(words: str, reached: bool) -> None:
+    """Say whether an aim is reached; `run.py` lists those that are not."""
+    print(f"aim, {words}: {'reached' if reached else 'MISSED'}", flush=True)
+
+
 def best_times(contenders: Mapping[str, Callable[[], object]], *, rounds: int = 7) -> dict[str, float]:
     """Return each contender's best time in seconds over ``rounds`` interleaved calls, after a first one."""
     for call in contenders.values():

@@ -6,12 +6,11 @@ All contenders start from the same trained model, see the same batches, and must
 from __future__ import annotations
 
 import multiprocessing
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
-from clock import best_times
+from clock import aim, best_times
 
 from palrnn.data import Standardizer, lorenz63
 from palrnn.engine.kernel import kernel, pin_blas
@@ -111,9 +110,10 @@ def against_peers(series: np.ndarray, model: ALRNN) -> None:
     }
     for name, value in ms.items():
         print(f"  {name:7s} {value:8.3f} ms   {value / ms['palrnn']:7.2f} x palrnn   {words[name]}")
-    print(f"  palrnn / floor  {ms['palrnn'] / ms['floor']:6.2f}   (aim: at most 2.2)")
-    print(f"  torch / palrnn  {ms['torch'] / ms['palrnn']:6.1f}   (aim: at least 60)")
-    print(f"  jax / palrnn    {ms['jax'] / ms['palrnn']:6.1f}   (aim: at least 6)")
+    floor, torchs, jaxs = ms["palrnn"] / ms["floor"], ms["torch"] / ms["palrnn"], ms["jax"] / ms["palrnn"]
+    aim(f"an update takes at most 2.2 x the floor ({floor:.2f})", floor <= 2.2)
+    aim(f"it is at least 60 x as fast as torch ({torchs:.1f})", torchs >= 60)
+    aim(f"it is at least 6 x as fast as jax ({jaxs:.1f})", jaxs >= 6)
 
 
 def growth(series: np.ndarray) -> None:
@@ -175,7 +175,7 @@ def _memory() -> None:
     train(x, PAPER.changed(updates=2000), progress=quiet)
     # the history of a full run has room from its start
     peak = _peak_megabytes() + 3 * 8 * PAPER.updates / 2**20
-    print(f"peak memory of a training run: {peak:.0f} MB (aim: below 400),")
+    aim(f"the peak memory of a training run is below 400 MB ({peak:.0f})", peak < 400)
     print(f"  of which {before:.0f} MB before training: Python, NumPy, SciPy, Numba and the series")
 
 
@@ -185,7 +185,7 @@ def _peak_megabytes() -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def main() -> int:
+def main() -> None:
     pin_blas()
     series = lorenz_series()
     model = train(series, PAPER.changed(updates=3000), progress=quiet).model
@@ -196,8 +196,8 @@ def main() -> int:
     process = context.Process(target=_memory)
     process.start()
     process.join()
-    return 0
+    assert process.exitcode == 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -40,6 +40,8 @@ RESULTS = {
     "LyapunovSpectrum",
     "Mismatch",
     "ObservedInformation",
+    "PaperPathDerivatives",
+    "PathInformation",
     "PathPosterior",
     "PiecewiseAffine",
     "Reconstruction",

@@ -12,6 +12,8 @@ from torture.calls import drift as _drift
 #: Arguments that every function with a particle filter in it has.
 _BAYES: Kinds = {"particles": v.size(), "target": v.choice(), "seed": v.seed(), "progress": None}
 _RESAMPLING: Kinds = {"resampling": v.choice(), "ess_threshold": v.number(least=0.0)}
+_CONFIG: Kinds = {"config": v.instance(optional=True), "settings": None}
+_BAYES_CONFIG: Kinds = {name: kind for name, kind in _BAYES.items() if name != "progress"} | _RESAMPLING
 
 
 def rows() -> dict[str, Row]:
@@ -24,11 +26,18 @@ def _inference() -> dict[str, Row]:
     short = v.series(x[:12], gaps=True)
     filtered = palrnn.rbpf(model, x[:12], particles=4)
     smoothed = palrnn.smooth(filtered, paths=2)
+    signs = 2.0 * smoothed.codes[0] - 1.0
     return {
         "path_posterior": Row(
             {"model": model, "x": x[:12], "codes": smoothed.codes[0]},
-            {"model": v.instance(), "x": short, "codes": v.array(1.0 * smoothed.codes[0])},
+            {
+                "model": v.instance(),
+                "x": short,
+                "codes": v.array(1.0 * smoothed.codes[0]),
+                "inputs": v.array(signs).without("none"),
+            },
         ),
+        "FilterConfig": Row({}, _BAYES_CONFIG),
         "rbpf": Row(
             {"model": model, "x": x[:12], "particles": 4},
             {
@@ -39,7 +48,8 @@ def _inference() -> dict[str, Row]:
                 ),
             }
             | _BAYES
-            | _RESAMPLING,
+            | _RESAMPLING
+            | _CONFIG,
         ),
         "resample": Row(
             {"weights": np.ones(4), "n": 3, "rng": np.random.default_rng(0)},
@@ -52,7 +62,15 @@ def _inference() -> dict[str, Row]:
         ),
         "smooth": Row(
             {"filtered": filtered, "paths": 2},
-            {"filtered": v.instance(), "paths": v.size(), "states_per_path": v.size(), "seed": v.seed()},
+            {
+                "filtered": v.instance(),
+                "paths": v.size(),
+                "states_per_path": v.size(),
+                "seed": v.seed(),
+                "method": v.choice(optional=True),
+                "sweeps": v.size(),
+            },
+            nan=True,  # the gate inputs, which the paper's target does not draw
         ),
         "windowed_evidence": Row(
             {"model": model, "sequences": x[:30], "length": 8, "particles": 4},
@@ -64,7 +82,8 @@ def _inference() -> dict[str, Row]:
                 "threads": v.size(optional=True),
             }
             | _BAYES
-            | _RESAMPLING,
+            | _RESAMPLING
+            | _CONFIG,
         ),
     }
 
@@ -84,7 +103,14 @@ def _geometry() -> dict[str, Row]:
             "observation": v.deviation(),
         },
     )
+    codes = smoothed.codes[0]
+    path: Kinds = {"model": v.instance(), "x": short, "codes": v.array(1.0 * codes)}
     return {
+        "path_information": Row(
+            {"model": model, "x": x[:12], "codes": codes},
+            path | {"inputs": v.array(2.0 * codes - 1.0).without("none")},
+        ),
+        "paper_path_derivatives": Row({"model": model, "x": x[:12], "codes": codes}, path),
         "ITFOperator": forced,
         "itf_fisher": forced,
         "itf_trace": forced,

@@ -206,6 +206,7 @@ def _front() -> dict[str, Row]:
                 "lyapunov": v.number(optional=True),
                 "model": v.instance(optional=True),
                 "config": v.instance(optional=True),
+                "on_data": None,
                 "settings": None,
             }
             | RUN,

@@ -161,9 +161,9 @@ def lines() -> Iterator[list[str]]:
             yield ["train", f"DIR/{series}", "--updates", "2", *out]
         yield ["evaluate", "DIR/good.safetensors", "--reference", f"DIR/{series}", "--steps", "100"]
         yield ["geometry", "DIR/run", f"DIR/{series}", "--draws", "0", *out]
-        if series != "nan.npy":
+        if series != "nan.npy":  # a value that is missing was not observed
             yield ["filter", "DIR/run", f"DIR/{series}", *out]
-        yield ["tune", "DIR/run", f"DIR/{series}", "--iterations", "1", *out]
+            yield ["tune", "DIR/run", f"DIR/{series}", "--iterations", "1", *out]
         yield ["report", "DIR/run", "--reference", f"DIR/{series}", "-o", "DIR/page.html"]
     for model in _MODELS:
         yield ["evaluate", f"DIR/{model}", "--reference", "DIR/good.npy"]

@@ -76,6 +76,7 @@ heldout_windows = 4
 """
 #: Names of figures that differ between two runs of the same work: times, and who did it.
 _TIMES = ("seconds", "machine", "host", "started", "heartbeat", "pid", "computation")
+_RESULTS = Path(__file__).resolve().parents[1] / "results" / "paper"
 #: Files about the run rather than its results.
 _ABOUT = ("timings.jsonl", "sessions.jsonl", "run.json", "computation.csv", "records.zip", ".lock")
 
@@ -86,6 +87,8 @@ class Command(NamedTuple):
     words: Callable[[Path], list[str]]
     prepare: Callable[[Path], None]
     units: Callable[[Path], int]
+    #: A command that never replaces its own output: once the file is there, it is done.
+    once: bool = False
 
 
 def _prepare_series(folder: Path) -> None:
@@ -120,6 +123,15 @@ def _prepare_studies(folder: Path) -> None:
     for whole, part in (("updates = 600", "updates = 100"), ("[0.1, 0.5]", "[0.1]"), ("[8, 16]", "[16]")):
         text = text.replace(whole, part)
     write_text(folder / "small.toml", text)
+
+
+def _prepare_torch(folder: Path) -> None:
+    import torch
+
+    _prepare_series(folder)
+    model = palrnn.initial_alrnn(40, 3, 10, seed=1)
+    parts = {"A": model.A, "W": model.W, "h": model.h, "B": np.ones((3, 40))}
+    torch.save({name: torch.tensor(part) for name, part in parts.items()}, folder / "published.pt")
 
 
 def _updates(folder: Path) -> int:
@@ -164,6 +176,17 @@ COMMANDS = {
         _prepare_studies,
         _files("out/tasks/*/[!.]*"),
     ),
+    "zoo": Command(
+        _words(f"zoo {_RESULTS} p0.1-o0.1-t16-s0 -o DIR/out.safetensors -q"),
+        _prepare_series,
+        _files("out.safetensors"),
+        once=True,
+    ),
+    "import-torch": Command(
+        _words("import-torch DIR/published.pt --gated 10 -o DIR/out.safetensors -q"),
+        _prepare_torch,
+        _files("out.safetensors"),
+    ),
 }
 
 
@@ -195,7 +218,8 @@ def torture(name: str, folder: Path, kills: int, seed: int, seconds: float = 1e9
             lost += max(0, units - now)
             units = now
         litter += sum(path.name.endswith(".tmp") for path in _below(broken))
-        _finish(command.words(broken))
+        if not (command.once and command.units(broken)):
+            _finish(command.words(broken))
         faults += [f"after {survived} kills: {d}" for d in differences(whole, broken)]
         rounds += 1
     if lost:

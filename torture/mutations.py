@@ -16,7 +16,6 @@ import re
 import resource
 import time
 import warnings
-import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -137,35 +136,6 @@ def limit_memory(gibibytes: float) -> None:
 def peak_memory() -> int:
     """Return the most memory that this process has held, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def liars() -> dict[str, tuple[str, bytes]]:
-    """Return files whose headers claim 10^12 elements or more, by name: the format and the bytes."""
-    shape = b"(1000000, 1000000)"
-    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': " + shape + b", }"
-    npy = b"\x93NUMPY\x01\x00" + (len(header) + 1).to_bytes(2, "little") + header + b"\n" + b"\0" * 64
-    good = checkpoint_bytes(palrnn.initial_alrnn(3, 2, 1, seed=1)).replace(
-        b'"shape":[3,3]', b'"shape":[1000000000000,3]'
-    )
-    length = int.from_bytes(good[:8], "little")
-    long = (length + good.count(b"1000000000000") * 12).to_bytes(8, "little") + good[8:]
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x.npy", npy)
-    bomb = io.BytesIO()
-    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x.npy", npy[:-64] + b"\0" * 2**24)
-    return {
-        "npy with a header of 10^12 numbers": ("npy", npy),
-        "npz with a header of 10^12 numbers": ("npz", buffer.getvalue()),
-        "npz that unpacks to a lie": ("npz", bomb.getvalue()),
-        "safetensors with a shape of 3 * 10^12": ("safetensors", long),
-        "safetensors with a header of 2^60 bytes": ("safetensors", (2**60).to_bytes(8, "little") + good[8:]),
-        "csv of one endless cell": ("csv", b"x,y\n1," + b"9" * 2_000_000),
-        "csv of 100,000 columns": ("csv", b",".join([b"1"] * 100_000) + b"\n"),
-        "toml of 50,000 brackets": ("toml", b"a = " + b"[" * 50_000),
-        "toml of a number of 10^6 digits": ("toml", b"seed = " + b"9" * 1_000_000),
-    }
 
 
 def _flip(data: bytes, rng: np.random.Generator) -> bytes:
@@ -292,7 +262,7 @@ def _tomls() -> list[bytes]:
 
 
 def tried(folder: Path, count: int, seconds: float, seed: int) -> dict[str, Any]:
-    """Fuzz every format and show every liar, in at most 1 GiB more memory than at the start."""
+    """Fuzz every format, in at most 1 GiB more memory than at the start."""
     known = formats()
     for kind in known.values():  # whatever reading imports is imported before memory is limited
         good = folder / f"good{kind.suffix}"
@@ -312,22 +282,8 @@ def tried(folder: Path, count: int, seconds: float, seed: int) -> dict[str, Any]
         faults += found.faults
         if found.slowest > 5.0:
             faults.append(f"{name}: one file took {found.slowest:.1f} s")
-    lies = liars()
-    for words, (name, data) in lies.items():
-        file = folder / f"liar{known[name].suffix}"
-        file.write_bytes(data)
-        start = time.monotonic()
-        try:
-            known[name].read(file)
-            faults.append(f"{words}: was read")
-        except known[name].errors:
-            pass
-        except BaseException as error:
-            faults.append(f"{words}: {type(error).__name__}: {error}")
-        if time.monotonic() - start > 5.0:
-            faults.append(f"{words}: took {time.monotonic() - start:.1f} s")
     more = (peak_memory() - before) / 2**20
-    return {"files": counts, "liars": len(lies), "megabytes": round(more), "faults": faults}
+    return {"files": counts, "megabytes": round(more), "faults": faults}
 
 
 if __name__ == "__main__":

@@ -5,14 +5,28 @@ from __future__ import annotations
 import platform
 from typing import Any
 
-_COMMANDS = ("train", "tune", "geometry", "report", "reproduce")
+_COMMANDS = ("train", "tune", "geometry", "report", "reproduce", "zoo", "import-torch")
 
 
 def reliability_page(found: dict[str, dict[str, Any]]) -> str:
     """Return the page; what was not run is left out."""
     faults = sum(len(seen["faults"]) for seen in found.values())
     parts = [_opening(found, faults)]
-    for section in (_kills, _faults, _inputs, _files, _numbers, _repeatability, _load, _bounds):
+    sections = (
+        _kills,
+        _races,
+        _faults,
+        _inputs,
+        _files,
+        _resumes,
+        _claims,
+        _numbers,
+        _repeatability,
+        _load,
+        _bounds,
+        _lowest,
+    )
+    for section in sections:
         if text := section(found):
             parts.append(text)
     parts.append(_faults_found(found))
@@ -62,7 +76,7 @@ def _faults(found: dict[str, dict[str, Any]]) -> str:
     kinds = "; ".join(seen["kinds"])
     return f"""## Disks
 
-{seen["tries"]} tries, five commands on each of: {kinds}.
+{seen["tries"]} tries, the commands that write on each of: {kinds}.
 
 Each time one line of explanation and exit code 1 were required, files that had been there had to stay as
 they were, and no file could be half written.
@@ -108,9 +122,73 @@ or give the one-line error of its format.
 |---|---|---|---|---|
 {rows}
 
-{seen["liars"]} files whose headers claim 10^12 elements and more, or that nest or repeat without end, were
-refused. All this took {seen["megabytes"]} MB of memory more than reading one good file of each kind (the
-limit was 1 GiB).
+All this took {seen["megabytes"]} MB of memory more than reading one good file of each kind (the limit was
+1 GiB).
+"""
+
+
+def _resumes(found: dict[str, dict[str, Any]]) -> str:
+    seen = found.get("resumes", {}).get("runs")
+    if not seen:
+        return ""
+    rows = "\n".join(
+        f"| `{name}` | {n['tried']:,} | {n['continued']:,} | {n['refused']:,} | {n['lost']} |"
+        for name, n in seen.items()
+    )
+    return f"""## Going on from a damaged file
+
+Training and tuning are continued from mutated checkpoints, and from whole ones in which an array has another
+length, type or content, a note says something else, or the model is another. Each run goes on, or is refused
+in one line that names the file, before a kernel sees anything. This happens in child processes, whose death
+is a fault, with kernels that check every index.
+
+| run | files continued from | went on | refused | lost with a child |
+|---|---|---|---|---|
+{rows}
+"""
+
+
+def _claims(found: dict[str, dict[str, Any]]) -> str:
+    seen = found.get("claims", {}).get("readers")
+    if not seen:
+        return ""
+    rows = "\n".join(
+        f"| {name} | {n['files']:.0f} | {n['refused']:.0f} | {n['megabytes']:.1f} | {n['seconds']:.2f} |"
+        for name, n in seen.items()
+    )
+    return f"""## Files that claim too much
+
+Headers that claim 10^9 to 10^12 numbers, archives that unpack to a thousand times their size, cells and
+brackets without end; each read in a process of its own. Those not refused claim no more than a setting may
+say. Memory is the peak above what the process had before, time is that of the processor.
+
+| reader | files | refused | largest peak, MB | longest, s |
+|---|---|---|---|---|
+{rows}
+"""
+
+
+def _races(found: dict[str, dict[str, Any]]) -> str:
+    seen = found.get("races", {})
+    if "pairs" not in seen:
+        return ""
+    shares = ", ".join(f"{count} of `palrnn {name}`" for name, count in seen["commands"].items())
+    return f"""## Two writers in one folder
+
+{seen["pairs"]} pairs of the same command with another seed started at once in one folder ({shares}). One of
+them wrote, the other was refused in one line that names the process, and the folder held the bytes that the
+first would have written alone.
+"""
+
+
+def _lowest(found: dict[str, dict[str, Any]]) -> str:
+    seen = found.get("lowest versions", {})
+    if "tests" not in seen:
+        return ""
+    return f"""## Old versions
+
+All tests under the lowest versions that `pyproject.toml` allows (`constraints-lowest.txt`, `make
+test-lowest`): {seen["tests"]} passed.
 """
 
 

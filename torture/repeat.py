@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from torture.narrow import narrow_environment
+
 _ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -101,13 +103,24 @@ def tried() -> dict[str, Any]:
                 "just compiled": {"NUMBA_CACHE_DIR": f"{kernels}/same"},
                 "BLAS for Haswell": {"OPENBLAS_CORETYPE": "Haswell"},
                 "kernels without AVX": {"NUMBA_CPU_NAME": "generic", "NUMBA_CACHE_DIR": f"{kernels}/other"},
+                "all without AVX-512": narrow_environment() | {"NUMBA_CACHE_DIR": f"{kernels}/narrow"},
             }
         )
-    same = {"two threads": "the number of threads", "just compiled": "who compiled the kernels"}
+        # the same with kernels from the cache that the last one has filled, and compiled once more
+        narrow = narrow_environment()
+        again = compared(
+            cached=narrow | {"NUMBA_CACHE_DIR": f"{kernels}/narrow"},
+            compiled=narrow | {"NUMBA_CACHE_DIR": f"{kernels}/again"},
+        )
+    same = {
+        "the number of threads": differences["two threads"],
+        "who compiled the kernels": differences["just compiled"],
+        "who compiled the kernels, without AVX-512": again["compiled"],
+    }
     faults = [
         f"{part} depends on {words}"
-        for name, words in same.items()
-        for part, difference in differences[name].items()
+        for words, found in same.items()
+        for part, difference in found.items()
         if difference
     ]
     return {"differences": differences, "faults": faults}

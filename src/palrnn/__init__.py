@@ -98,6 +98,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "LaplacePosterior",
         "Mismatch",
         "ObservedInformation",
+        "PaperPathDerivatives",
         "PathInformation",
         "compare_geometries",
         "curvature_gap",

@@ -10,6 +10,8 @@ from palrnn.data import Standardizer
 from palrnn.geometry import compare_geometries, itf_fisher
 from palrnn.model import ALRNN, PALRNN, Forcing, save_checkpoint
 
+# few paths, to be quick; the command says so on standard error
+pytestmark = pytest.mark.filterwarnings("ignore::palrnn.inference.FewPathsWarning")
 PNG = b"\x89PNG"
 
 

@@ -147,6 +147,18 @@ def test_a_table_with_trials_trains_on_all_but_the_last(tmp_path):
     assert settings["data"]["columns"] == ["u", "v", "w"]
 
 
+def test_columns_that_are_left_out_are_told_and_kept(tmp_path, capsys):
+    x = lorenz63(600, seed=2)
+    lines = ["YEAR,u,v,w"] + [f"{1900 + i},{u!r},{v!r},{w!r}" for i, (u, v, w) in enumerate(x.tolist())]
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    assert run("train", tmp_path / "x.csv", *QUICK, "-o", tmp_path / "run") == 0
+    told = capsys.readouterr().err
+    assert "3 used: u, v, w" in told
+    assert "YEAR" in told
+    settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+    assert list(settings["run"]["left_out"]) == ["YEAR"]
+
+
 def test_one_coordinate_with_its_past_becomes_several(tmp_path):
     x = lorenz63(3000, seed=2)[:, :1]
     np.save(tmp_path / "x.npy", x)

@@ -104,6 +104,28 @@ def test_a_comparison_has_a_folder_for_each_configuration(files, capsys):
     assert (run / "comparison.csv").is_file()
 
 
+def test_a_comparison_can_be_repeated_from_its_settings(files, capsys):
+    model, x, run = files
+    words = ("--configuration", "compare", "--beta", 10, *QUICK)
+    assert call(capsys, "tune", model, x, "-o", run, *words)[0] == 0
+    again = run.parent / "again"
+    code, _, err = call(capsys, "tune", "--config", run / "config.toml", "-o", again, "-q")
+    assert code == 0, err
+    for name in ("comparison.csv", "full/checkpoint.safetensors", "beta-10/checkpoint.safetensors"):
+        assert (again / name).read_bytes() == (run / name).read_bytes()
+
+
+def test_a_comparison_that_cannot_be_made_leaves_no_folder(files, capsys):
+    model, x, run = files
+    raw = np.load(x)
+    raw[-5] = np.nan
+    np.save(x, raw)
+    code, _, err = call(capsys, "tune", model, x, "--configuration", "compare", "-o", run, *QUICK)
+    assert code == 1
+    assert "without missing values" in err
+    assert not run.exists()
+
+
 def test_a_model_with_noise_keeps_it_unless_told_otherwise(files, capsys):
     model, x, run = files
     drift = load_checkpoint(model).model

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from families.plain_alrnn import PlainALRNN
 from families.setar import SETAR, limit_cycle, two_dimensional
 from oracles.networks import random_network
 
@@ -19,6 +20,7 @@ from palrnn.model.surrogate import training_vector, with_training_vector
 FAMILIES = {
     "AL-RNN": random_network(5, 2, 3, seed=2, gain=0.4),
     "AL-RNN without gates": random_network(3, 1, 0, seed=3, gain=0.4),
+    "AL-RNN without fast paths": PlainALRNN(random_network(5, 2, 3, seed=2, gain=0.4)),
     "SETAR": limit_cycle(),
     "SETAR in two dimensions": two_dimensional(),
 }

@@ -169,6 +169,11 @@ def test_what_cannot_be_prepared_is_told_why(how, message):
         Dataset.prepare(how.pop("x"), **how)
 
 
+def test_a_counting_column_of_an_array_is_kept_if_it_is_named():
+    data = Dataset.prepare(np.column_stack([np.arange(600), X]), columns=["n", "x", "y", "z"])
+    assert data.columns == ("n", "x", "y", "z")
+
+
 def test_data_in_memory_must_be_given_again():
     data = Dataset.prepare(X)
     with pytest.raises(ValueError, match="x must be given: the settings are of data that were in memory"):

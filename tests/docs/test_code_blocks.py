@@ -24,4 +24,4 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start()) + 1
         # blank lines in front, so that a traceback points at the line of the page
-        exec(compile("\n" * line + block[1], str(page), "exec"), names)
+        exec(compile("\n" * line + block[1], str(page), "exec", dont_inherit=True), names)

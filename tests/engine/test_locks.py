@@ -148,7 +148,10 @@ def test_without_locks_the_note_decides(tmp_path, monkeypatch, changes, refused)
     monkeypatch.setattr(locks, "fcntl", Without)
     (tmp_path / ".lock").write_text(_note(**changes))
     if refused:
-        with pytest.raises(FolderInUseError, match=r"\(c\?\[2J; w, since"), folder_lock(tmp_path, "testing"):
+        with (
+            pytest.raises(FolderInUseError, match=r"\(c\\x1b\[2J; w, since"),
+            folder_lock(tmp_path, "testing"),
+        ):
             pass
         return
     with folder_lock(tmp_path, "testing"):

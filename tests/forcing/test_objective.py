@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
+from families.plain_alrnn import PlainALRNN
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import teacher_forcing as plain
@@ -29,12 +30,13 @@ def by_autodiff(model, x, tau, alpha):
 
 def assert_same_gradient(model, x, tau, alpha):
     expected_loss, expected = by_autodiff(model, x, tau, alpha)
-    found_loss, found = itf_gradient(model, x, Forcing.generalised(alpha, tau))
     # both are exact up to rounding in float64; the scale is that of the largest entry
     scale = max(float(np.abs(part).max()) for part in expected) + 1e-12
-    assert found_loss == pytest.approx(float(expected_loss), rel=1e-10)
-    for name, part in zip("AWhE", expected, strict=True):
-        np.testing.assert_allclose(getattr(found, name), part, rtol=1e-9, atol=1e-9 * scale, err_msg=name)
+    for each in (model, PlainALRNN(model)):
+        found_loss, found = itf_gradient(each, x, Forcing.generalised(alpha, tau))
+        assert found_loss == pytest.approx(float(expected_loss), rel=1e-10)
+        for name, part in zip("AWhE", expected, strict=True):
+            np.testing.assert_allclose(getattr(found, name), part, rtol=1e-9, atol=1e-9 * scale, err_msg=name)
 
 
 @settings(max_examples=25, deadline=None)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from oracles.full_checkpoint import version_1
+from safetensors.numpy import save as library_bytes
 
 from palrnn.data import Standardizer, lorenz63
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
-from palrnn.model import load_checkpoint
+from palrnn.model import Forcing, load_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +159,27 @@ def test_the_checkpoint_is_an_ordinary_model_file(series, tmp_path):
     assert bytes_of(checkpoint.model) == bytes_of(result.model)
     assert checkpoint.dt == 0.01
     assert checkpoint.standardizer is not None
+
+
+def test_a_run_begun_in_format_1_continues_to_the_same_bytes(series, tmp_path):
+    with pytest.raises(Stop):
+        train(series, CONFIG, run=tmp_path, progress=stopping_at(200))
+    file = tmp_path / "checkpoint.safetensors"
+    held, text = version_1(file.read_bytes())
+    # the strengths were left to the settings then, and these told them by numbers
+    del held["extra.strength"]
+    header = json.loads(text["header"])
+    for name in ("forcing", "family"):
+        del header["training"]["config"][name]
+    header["training"]["config"] |= {
+        "tau": 5,
+        "alpha": 1.0,
+        "final_alpha": 0.5,
+        "alpha_schedule": "exponential",
+    }
+    file.write_bytes(library_bytes(held, metadata=text | {"header": json.dumps(header)}))
+    continued = train(series, CONFIG, run=tmp_path)
+    whole = train(series, CONFIG)
+    assert bytes_of(continued.model) == bytes_of(whole.model)
+    assert continued.history.alpha.tobytes() == whole.history.alpha.tobytes()
+    assert load_checkpoint(file).forcing == Forcing.generalised(0.5, 5)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
+
 import numpy as np
 import pytest
 
 from palrnn.data import Standardizer, lorenz63
+from palrnn.engine.locks import FolderInUseError, folder_lock
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
 from palrnn.forcing.resumed import updates_measured
@@ -164,3 +168,31 @@ def test_an_untouched_file_is_continued(series, run):
 def test_the_updates_after_which_a_run_measures(every, updates, done, expected):
     config = CONFIG.changed(evaluate_every=every, updates=updates)
     assert updates_measured(config, done) == expected
+
+
+def test_one_run_at_a_time_writes_to_a_folder(series, run):
+    refused = []
+
+    def attempt():
+        try:
+            resumed(series, run)
+        except FolderInUseError as error:
+            refused.append(str(error))
+
+    with folder_lock(run, "something else"):
+        thread = threading.Thread(target=attempt)
+        thread.start()
+        thread.join()
+    assert len(refused) == 1
+    assert "something else" in refused[0]
+
+
+def test_a_folder_that_is_removed_meanwhile_is_an_error_and_not_made_again(series, tmp_path):
+    folder = tmp_path / "run"
+
+    def remove(done, total, figures):
+        shutil.rmtree(folder, ignore_errors=True)
+
+    with pytest.raises(ValueError, match=r"the folder .*run does not exist"):
+        train(series, CONFIG, run=folder, heldout=series, progress=remove)
+    assert not folder.exists()

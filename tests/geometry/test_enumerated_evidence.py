@@ -1,4 +1,5 @@
-"""Louis' identity over all gate paths of tiny models, against Hessians of the enumerated evidence."""
+"""Louis' identity over all gate paths of tiny models, against automatic Hessians of the enumerated
+evidence."""
 
 import jax
 import jax.numpy as jnp
@@ -32,14 +33,15 @@ def normalised(logs):
     [("no gates", True), ("one gate", False), ("one gate", True), ("full noise", True), ("shallow", False)],
 )
 def test_the_exact_target_gives_the_hessian_of_its_evidence(name, gaps):
-    """The integral over gate inputs is a sum over a grid on both sides: the identity holds for any."""
+    """The integral over gate inputs is a sum over a grid, on both sides: the identity holds for any
+    weights."""
     model = MODELS[name]
     gated = model.drift.gated
     times = 3 if gated < 2 else 2
     x, _, _ = case(model, times=times, gaps=False)
     if gaps:
         x[-1, 0] = np.nan
-    inputs, logs = grid_of_inputs(times - 1, gated, points=3) if gated else (np.zeros((1, times - 1, 0)), np.zeros(1))
+    inputs, logs = grid_of_inputs(times - 1, gated) if gated else (np.zeros((1, times - 1, 0)), np.zeros(1))
     codes = (inputs > 0).astype(float)
     f = jax.vmap(log_likelihood(model, x, with_inputs=gated > 0), in_axes=(None, 0, 0))
     value, gradient, information = derivatives(
@@ -68,7 +70,7 @@ def test_the_grid_of_gate_inputs_is_the_evidence_of_the_model():
     "model", [diagonal_model(1), full_model(2)], ids=["one gate", "two gates, full noise"]
 )
 def test_the_papers_target_gives_its_recipe_and_its_own_hessian(model):
-    """Its recipe is the Hessian with the chances of the gates held fixed; the true one moves them."""
+    """Its recipe is the Hessian with the chances of the gates held fixed; the true one lets them move."""
     times = 3 if model.drift.gated == 2 else 4
     x, _, _ = case(model, times=times, gaps=False)
     x[2, 0] = np.nan

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from families.plain_alrnn import PlainALRNN
 from oracles.forced_jacobian import _jacobian, gauss_newton
 
 from palrnn.geometry import ITFOperator, itf_fisher, itf_trace
@@ -30,10 +31,11 @@ def random_case(latent, observed, gated, tau, steps, alpha):
     return model, rng.standard_normal((steps, observed)), tau, alpha
 
 
+@pytest.mark.parametrize("family", [lambda network: network, PlainALRNN], ids=["compiled", "plain"])
 @pytest.mark.parametrize("case", CASES)
-def test_itf_fisher_equals_the_gauss_newton_matrix_of_automatic_differentiation(case):
+def test_itf_fisher_equals_the_gauss_newton_matrix_of_automatic_differentiation(case, family):
     model, x, tau, alpha = random_case(*case)
-    fisher = itf_fisher(model, x, Forcing.generalised(alpha, tau), 0.2)
+    fisher = itf_fisher(family(model), x, Forcing.generalised(alpha, tau), 0.2)
     expected = gauss_newton(model, x, tau, 0.2, alpha)
     # both are exact up to rounding; the recursion is well conditioned on these short rollouts
     np.testing.assert_allclose(fisher, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())

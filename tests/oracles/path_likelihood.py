@@ -1,4 +1,5 @@
-"""The likelihood of a gate path in JAX, a textbook Kalman filter: its derivatives come for free.
+"""The likelihood of a gate path in JAX, so that its derivatives in theta come for free: a textbook Kalman
+filter.
 
 Any noise, any observation map, NaN where nothing was observed, and gate inputs as further observations.
 """
@@ -122,7 +123,8 @@ def all_codes(steps, gated):
 
 
 def grid_of_inputs(steps, gated, points=5, reach=4.0):
-    """Gate inputs on a grid ``(n, T-1, P)``, Gauss-Legendre on either side of 0, and log weights."""
+    """Gate inputs on a grid ``(n, T-1, P)`` and the log of their weights: Gauss-Legendre on either side of
+    0."""
     nodes, weights = np.polynomial.legendre.leggauss(points)
     half, share = reach * (nodes + 1) / 2, reach * weights / 2
     line, share = np.concatenate([-half, half]), np.concatenate([share, share])

@@ -21,7 +21,7 @@ import palrnn.report
 from palrnn.engine import style
 from palrnn.geometry import GeometryComparison
 from palrnn.report.document import report_page, write_report
-from palrnn.report.page import rendered
+from palrnn.report.page import page_html
 from palrnn.report.registry import headlines
 from palrnn.report.view import Run
 from palrnn.tuning import Comparison
@@ -61,7 +61,7 @@ class Reader(HTMLParser):
 
 def read(runs: list[Run]) -> Reader:
     reader = Reader()
-    reader.feed(rendered(report_page(runs)))
+    reader.feed(page_html(report_page(runs)))
     reader.close()
     return reader
 
@@ -102,7 +102,7 @@ def test_every_figure_has_words_and_data(page: Reader) -> None:
         assert attributes["aria-label"]
         assert attributes["aria-describedby"] in ids
         assert attributes["id"] in plots(page)
-    captions = rendered(report_page([example_run()])).split("<figcaption")[1:]
+    captions = page_html(report_page([example_run()])).split("<figcaption")[1:]
     # a summary that says something is at least a short sentence
     assert all(len(re.sub(r"<[^>]*>", "", caption.split("</figcaption>")[0])) > 40 for caption in captions)
 

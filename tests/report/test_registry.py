@@ -10,7 +10,7 @@ from example_runs import changed_run, example_run
 from palrnn.report import registry
 from palrnn.report.blocks import Card, Text
 from palrnn.report.document import report_page
-from palrnn.report.registry import headline, headlines, needed, section, sections
+from palrnn.report.registry import analyses, headline, headlines, section, sections
 from palrnn.report.view import Run
 
 
@@ -57,8 +57,8 @@ def test_a_section_sees_only_runs_that_have_what_it_needs(added: None) -> None:
 def test_what_sections_need_is_what_a_reconstruction_can_be_asked() -> None:
     from palrnn.runs import Reconstruction
 
-    assert len(needed()) >= 5
-    assert all(callable(getattr(Reconstruction, name)) for name in needed())
+    assert len(analyses()) >= 5
+    assert all(callable(getattr(Reconstruction, name)) for name in analyses())
     assert len({entry.key for entry in sections()}) == len(sections())
 
 

@@ -14,7 +14,10 @@ import palrnn
 from palrnn.engine.progress import quiet
 from palrnn.runs import Reconstruction
 
-pytestmark = pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning"),
+    pytest.mark.filterwarnings("ignore::palrnn.inference.FewPathsWarning"),
+]
 
 
 _LATER = pytest.mark.xfail(strict=True, reason="needs the observed information and SAEM of any family")

@@ -23,7 +23,10 @@ from palrnn.model import ALRNN, PALRNN, Forcing, Noise, checkpoint_from_bytes, l
 from palrnn.runs import Reconstruction, reconstruction, training
 from palrnn.tuning import saem
 
-pytestmark = pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning"),
+    pytest.mark.filterwarnings("ignore::palrnn.inference.FewPathsWarning"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -231,6 +234,16 @@ def test_filter_and_evidence_score_held_out_data(result):
     assert len(result.filter(particles=4).ess) == 999
     with pytest.raises(ValueError, match="start 990 and steps 40 do not fit a series of 1000 rows"):
         result.filter(TINY.filter, start=990)
+
+
+def test_a_short_held_out_part_is_taken_whole_unless_more_is_asked_for(result):
+    short = replace(result, reference=result.reference[:60])
+    few = {"particles": 4, "paths": 4}
+    assert short.geometry(**few, states_per_path=2).to_dict()["steps"] == 60
+    assert short.diagnostics(palrnn.ReportSettings().filter, **few).steps == 59
+    assert len(short.invariants(pairs=1).prediction.mse) == 15
+    with pytest.raises(ValueError, match="start 0 and steps 61 do not fit a series of 60 rows"):
+        short.geometry(steps=61, **few)
 
 
 def test_diagnostics_survive_their_plain_form(result):

@@ -18,7 +18,7 @@ def floors():
     return {match[1]: match[2] for match in found}
 
 
-def tested():
+def pins():
     lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
     return dict(line.split("==") for line in lines if line and not line.startswith("#"))
 
@@ -32,7 +32,7 @@ def numbers(version):
 
 
 def test_every_floor_is_tested_as_it_stands():
-    pinned = tested()
+    pinned = pins()
     assert {name: numbers(pinned[name]) for name in floors()} == {
         name: numbers(version) for name, version in floors().items()
     }

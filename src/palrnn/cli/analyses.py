@@ -18,9 +18,7 @@ _WORDS = {
 }
 
 
-def announced_view(
-    result: Reconstruction, settings: ReportSettings, voice: Voice, *, tune: bool = True
-) -> Run:
+def report_view(result: Reconstruction, settings: ReportSettings, voice: Voice, *, tune: bool = True) -> Run:
     """Return all that the report shows of ``result``; what its folder holds already takes no time."""
 
     def announce(name: str) -> None:

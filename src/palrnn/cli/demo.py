@@ -33,7 +33,7 @@ def demo_command(
     Simulate, train by teacher forcing, judge the invariants, filter and smooth the gates, compare the two
     geometries, calibrate and tune by evidence. The folder receives the run and report.html.
     """
-    from palrnn.cli.analyses import announced_view
+    from palrnn.cli.analyses import report_view
     from palrnn.report.document import write_report
     from palrnn.report.registry import headlines
     from palrnn.runs import ReportSettings, RunFolder, TuningSettings, TuningTask, reconstruct
@@ -60,7 +60,7 @@ def demo_command(
         run=output,
         progress=voice.progress("training"),
     )
-    run = announced_view(result, settings, voice)
+    run = report_view(result, settings, voice)
     write_report([run], page, settings=settings)
     cards, seconds = headlines(run), time.monotonic() - begun
     values = {"report": page, "seconds": round(seconds, 1), "headlines": [asdict(card) for card in cards]}

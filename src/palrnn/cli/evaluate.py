@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
-from palrnn.cli.settings import ConfigFile, given_settings, write_settings
+from palrnn.cli.settings import ConfigFile, options_of, write_settings
 
 
 @app.command("evaluate", epilog="Example: palrnn evaluate model.safetensors --reference held-out.csv --json")
@@ -62,7 +62,7 @@ def evaluate_command(
     result = result if dt is None else result.with_dt(dt)
     if result.dt is None:
         voice.say("the time step is not known: exponents are per step (or give --dt)")
-    settings = InvariantSettings(**given_settings(context, InvariantSettings))
+    settings = InvariantSettings(**options_of(context, InvariantSettings))
     card = result.invariants(settings)
     if figures is not None:
         with writable_folder(figures, "figures", "evaluate") as folder:

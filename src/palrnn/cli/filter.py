@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
-from palrnn.cli.settings import ConfigFile, given_settings, write_settings
+from palrnn.cli.settings import ConfigFile, options_of, write_settings
 
 _SEGMENT, _NOISE, _FILTER = "The segment", "The PAL-RNN (in standardised units, per step)", "The filter"
 
@@ -62,7 +62,7 @@ def filter_command(
     voice = Voice(json, quiet)
     voice.compiling()
     check_folder(output, "filter")
-    settings = FilterSettings(**given_settings(context, FilterSettings))
+    settings = FilterSettings(**options_of(context, FilterSettings))
     result = Reconstruction.load(run, reference=series).with_noise(process_std, observation_std, gate_std)
     found = result.filter(settings, progress=voice.progress("filter"))
     with writable_folder(output, "filter", "filter") as folder:

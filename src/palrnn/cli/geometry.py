@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
-from palrnn.cli.settings import ConfigFile, given_settings, write_settings
+from palrnn.cli.settings import ConfigFile, options_of, write_settings
 
 _SEGMENT, _NOISE = "The segment and the forcing", "The PAL-RNN (in standardised units, per step)"
 _BUDGET, _USE = "Filter and smoother", "Error bars on the dynamics"
@@ -42,7 +42,7 @@ def geometry_command(
     passes: Annotated[int | None, _option("Independent passes of the filter (4).", _BUDGET)] = None,
     paths: Annotated[int | None, _option("Gate paths drawn from each (32).", _BUDGET)] = None,
     target: Annotated[
-        str | None, _option("What the filter targets: paper or exact (paper).", _BUDGET)
+        str | None, _option("What the filter targets: exact or paper (exact).", _BUDGET)
     ] = None,
     draws: Annotated[int, _option("Models drawn from each Laplace posterior; 0 for none (32).", _USE)] = 32,
     prior_std: Annotated[
@@ -71,12 +71,12 @@ def geometry_command(
     voice.compiling()
     check_folder(output, "geometry")
     named = {"exact": GeometrySettings(), "paper": GeometrySettings.paper()}
-    settings = named[one_of(preset, "--preset", named)].changed(**given_settings(context, GeometrySettings))
+    settings = named[one_of(preset, "--preset", named)].changed(**options_of(context, GeometrySettings))
     result = Reconstruction.load(run, reference=series).with_noise(process_std, observation_std, gate_std)
     forcing = result.forcing
     if tau is not None or alpha is not None:
         strength = forcing.strength if alpha is None else alpha
-        forcing = Forcing.generalised(strength, tau or forcing.interval).final
+        forcing = Forcing.generalised(strength, forcing.interval if tau is None else tau).final
     found = result.geometry(settings, forcing=forcing, matrices=True, progress=voice.progress("geometry"))
     bars = {}
     if draws:

@@ -40,7 +40,7 @@ def report_command(
 
     The settings of the analyses are written beside the page, as OUTPUT.toml.
     """
-    from palrnn.cli.analyses import announced_view
+    from palrnn.cli.analyses import report_view
     from palrnn.report.document import check_report, numbers, write_report
     from palrnn.runs import Reconstruction, ReportSettings
 
@@ -55,7 +55,7 @@ def report_command(
     ]
     if len({result.name for result in results}) < len(results):
         results = [result.with_name(str(folder)) for result, folder in zip(results, runs, strict=True)]
-    views = [announced_view(result, settings, voice, tune=tune) for result in results]
+    views = [report_view(result, settings, voice, tune=tune) for result in results]
     write_report(views, page, title, settings)
     size = f"{page.stat().st_size / 1e6:.1f} MB, {len(views)} run{'s' * (len(views) > 1)}"
     voice.result({"report": output, "runs": [numbers(run) for run in views]}, f"wrote {output} ({size})")

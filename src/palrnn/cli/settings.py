@@ -41,7 +41,7 @@ ConfigFile = Annotated[
 ]
 
 
-def given_settings(context: typer.Context, kind: type[Config]) -> dict[str, Any]:
+def options_of(context: typer.Context, kind: type[Config]) -> dict[str, Any]:
     """Return the options of this call that are settings of ``kind``, without those nobody gave."""
     return {name: v for name, v in context.params.items() if name in kind.model_fields and v is not None}
 

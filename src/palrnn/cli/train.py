@@ -95,7 +95,10 @@ def train_command(
         data = {} if file.data is None else file.data.model_dump(exclude_unset=True)
         series = data.pop("series", None)
         given = data | {"config": file.training} | given
-    result = reconstruct(series, run=output, progress=voice.progress("training"), **given)
+    listener = voice.progress("training")
+    result = reconstruct(
+        series, run=output, progress=listener, on_data=lambda data: voice.say(repr(data)), **given
+    )
     seconds, loss = clock.monotonic() - begun, result.losses[-1][1]
     card = result.invariants()
     values = {"output": output, "updates": result.losses[-1][0], "seconds": seconds, "loss": loss}

@@ -95,24 +95,25 @@ def tune_command(
     voice = Voice(json, quiet)
     voice.compiling()
     RunFolder(output).check()
-    task = TuningTask() if config is None else RunRecord.read(config).tuning or TuningTask()
-    source = run or task.checkpoint
+    file = RunRecord() if config is None else RunRecord.read(config)
+    plan = file.comparison or TuningSettings(task=file.tuning or TuningTask(), betas=_BETAS)
+    together = configuration == "compare" or (configuration is None and file.comparison is not None)
+    source = run or plan.task.checkpoint
     if source is None:
         raise ValueError("RUN must be given: the folder of a run, or a checkpoint")
     result = Reconstruction.load(source)
     how: dict[str, Any] = {"run": output, "threads": threads, "progress": voice.progress("tuning"), **given}
-    if configuration == "compare":
-        plan = TuningSettings(task=task, betas=tuple(beta or _BETAS))
-        found = result.tuning(plan, **how)
+    if together:
+        found = result.tuning(plan.changed(betas=tuple(beta)) if beta else plan, **how)
     else:
         if beta and len(beta) > 1:
             raise ValueError("several --beta are for --configuration compare")
         how |= {"beta": beta[0]} if beta else {}
-        tuned = result.tune(configuration or task.saem.configuration, task, **how)
+        tuned = result.tune(configuration or plan.task.saem.configuration, plan.task, **how)
         assert tuned.saem is not None
         found = Comparison.of(tuned.saem)
     ending = f"wrote {output}/"
-    if configuration == "compare":
+    if together:
         choice = "no anchored model kept the dynamics: try a greater --beta"
         ending += f"; {choice if found.chosen is None else f'chosen: {found.chosen}'}"
     voice.result({"output": output, **found.to_dict()}, evidence_table(found), ending)

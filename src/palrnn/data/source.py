@@ -93,10 +93,10 @@ def recorded(x: Any, settings: DataSettings) -> Source:
         columns = settings.columns or tuple(f"x{i + 1}" for i in range(len(table.names)))
         if len(columns) != len(table.names):
             raise ValueError(f"columns must name {len(table.names)} coordinates, got {len(columns)}")
-        if found := counters(table):
+        if settings.columns is None and (found := counters(table)):
             raise SeriesError(
                 f"{table.where}: column {found[0]} only counts up, like a time or an index, "
-                "which is no observation: leave it out"
+                "which is no observation: leave it out, or give names to all columns to keep it"
             )
     if settings.time is not None and table.times is None:
         raise SeriesError(f"{table.where}: column {settings.time} does not tell times")

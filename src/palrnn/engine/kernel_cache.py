@@ -29,6 +29,8 @@ from numba.core import config
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from palrnn.engine import processors
+
 _settings: Any = config  # its attributes are made at run time
 _DIGEST = hashlib.sha256
 _SIZE = _DIGEST().digest_size
@@ -110,7 +112,9 @@ class KernelCache:
 
     def _file_name(self, signature: Any, codegen: Any) -> tuple[str, bytes]:
         """Return the name of the file, and what it must have been made from."""
-        target = repr((str(signature), codegen.magic_tuple(), bool(_settings.BOUNDSCHECK), self._cells))
+        # the width of registers is written into kernels as constants, which Numba does not know of
+        width, checked = processors.has_wide_registers(), bool(_settings.BOUNDSCHECK)
+        target = repr((str(signature), codegen.magic_tuple(), width, checked, self._cells))
         short = _DIGEST(target.encode()).hexdigest()[:16]
         return f"{self._base}.{sys.implementation.cache_tag}-{short}.kernel", repr(
             (self._key, target)

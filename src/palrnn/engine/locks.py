@@ -24,6 +24,7 @@ from pathlib import Path
 
 from palrnn.engine.checks import as_path
 from palrnn.engine.files import open_own
+from palrnn.engine.text import printable
 
 try:
     import fcntl
@@ -35,6 +36,8 @@ LOCK = ".lock"
 _SETTLE = 0.05
 # a killed process lets go of its files a little after it is dead
 _DYING = 1.0
+# a note may come from somebody else
+_MOST_WORDS = 200
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 #: Folders that this process holds: by device and inode, who (process and thread) and how many times over.
@@ -196,22 +199,17 @@ def _note(file: Path) -> Holder | None:
         descriptor = open_own(file, os.O_RDONLY)
         with os.fdopen(descriptor, "rb") as stream:
             said = json.loads(stream.read(100_000))
-        words = {name: _printable(str(said[name])) for name in ("host", "command", "what")}
+        words = {name: printable(said[name], _MOST_WORDS) for name in ("host", "command", "what")}
         start = None if said["start"] is None else str(said["start"])
         return Holder(pid=int(said["pid"]), start=start, since=float(said["since"]), **words)
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 
-def _printable(text: str) -> str:
-    """A note may come from somebody else: no escape sequences, and no novels."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:200])
-
-
 def _myself(what: str) -> Holder:
     words = [os.path.basename(sys.argv[0]) or "python", *sys.argv[1:]] if sys.argv else ["python"]
     start, command = _start_of(os.getpid()), shlex.join(words)
-    return Holder(os.getpid(), start, _printable(platform.node()), _printable(command), what, time.time())
+    return Holder(os.getpid(), start, platform.node(), printable(command, _MOST_WORDS), what, time.time())
 
 
 def _start_of(pid: int) -> str | None:

@@ -10,11 +10,13 @@ Long work takes a ``progress`` argument:
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import IO
 
 Progress = Callable[[int, int, Mapping[str, float]], None]
 
@@ -39,7 +41,21 @@ class lines:
         words = [self._what, f"{done}/{total}", *(f"{name} {value:.4g}" for name, value in figures.items())]
         if 0 < done < total:
             words.append(f"({(now - self._start) * (total - done) / done:.0f} s left)")
-        print(" ".join(word for word in words if word), file=sys.stderr, flush=True)
+        _say(" ".join(word for word in words if word))
+
+
+def _say(words: str) -> None:
+    """Print a line to standard error as far as it goes: work is not lost because nobody listens."""
+    stream = sys.stderr
+    if stream is not None:
+        encoding = getattr(stream, "encoding", None) or "ascii"
+        with contextlib.suppress(OSError, ValueError):  # closed, or a pipe that nobody reads any more
+            print(words.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Whether somebody may be looking at ``stream``, which is None or closed where it was closed."""
+    return stream is not None and not stream.closed and stream.isatty()
 
 
 @contextmanager
@@ -47,7 +63,7 @@ def listening(progress: Progress | None, what: str) -> Iterator[Progress]:
     """Yield the callable that work reports to, with a terminal bar where ``progress`` is None."""
     if progress is not None:
         yield progress
-    elif sys.stderr.isatty():
+    elif is_terminal(sys.stderr):
         with _bar(what) as report:
             yield report
     else:

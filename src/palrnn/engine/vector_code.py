@@ -62,8 +62,8 @@ class _OperandModel(models.StructModel):
 class _OperandMembers(AttributeTemplate):
     key = OperandType
 
-    def generic_resolve(self, operand: OperandType, name: str) -> Any:
-        return dict(operand.members).get(name)
+    def generic_resolve(self, value: Any, attr: str) -> Any:
+        return dict(value.members).get(attr)
 
 
 @lower_getattr_generic(OperandType)
@@ -136,9 +136,10 @@ class VectorCode:
         if isinstance(kind, OperandType):
             return cgutils.create_struct_proxy(kind)(self.context, self.builder, value=value)
         if isinstance(kind, types.BaseNamedTuple):
-            parts = (self.builder.extract_value(value, k) for k in range(len(kind)))
-            found = (self._argument(part, inner) for part, inner in zip(kind, parts, strict=True))
-            return SimpleNamespace(**dict(zip(kind.fields, found, strict=True)))
+            named: Any = kind
+            parts = [self.builder.extract_value(value, k) for k in range(len(named.fields))]
+            members = zip(named.fields, named.types, parts, strict=True)
+            return SimpleNamespace(**{name: self._argument(part, inner) for name, part, inner in members})
         return value
 
     def operand(self, kind: OperandType, **members: Any) -> Any:

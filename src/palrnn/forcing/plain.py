@@ -5,7 +5,8 @@ With lambda_t = dL/dz_t before forcing and e_t = 2 (z_t[:N] - x_t) / ((T - 1) B)
     lambda_t = F_t J(c_t)^T lambda_{t+1} + e_t,   F_t = I, with 1 - strength on observed units where forced,
     dtheta = sum_t lambda_{t+1}^T dF/dtheta,
 
-which is what `palrnn.forcing.kernels.rollout` does for an AL-RNN. In double precision throughout.
+which is what `palrnn.forcing.kernels.rollout` does for an AL-RNN. Gates are hard here, so parameters that
+only move a threshold have no gradient. In double precision throughout.
 """
 
 from __future__ import annotations

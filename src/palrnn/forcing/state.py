@@ -168,7 +168,10 @@ def load_state(
     training = checkpoint.training
     if not isinstance(training.get("config"), dict) or "theta" not in checkpoint.arrays:
         raise ValueError(f"{file}: holds a model but no training run to continue; choose another folder")
-    started = TrainConfig(**training["config"])
+    try:
+        started = TrainConfig(**training["config"])
+    except ValueError as error:
+        raise ValueError(f"{file}: damaged: its training settings are refused: {error}") from None
     for name in TrainConfig.model_fields:
         before, asked = getattr(started, name), getattr(config, name)
         if name not in _FREE_SETTINGS and before != asked:

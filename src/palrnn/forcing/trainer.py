@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_float, as_instance, as_series
 from palrnn.engine.kernel import pin_blas
+from palrnn.engine.locks import folder_lock
 from palrnn.engine.progress import Progress, listening
 from palrnn.forcing.batches import BLOCK, Batches, training_trials
 from palrnn.forcing.config import TrainConfig
@@ -94,11 +96,11 @@ def train(
     config, trials, reference, keeper = _checked(x, config, model, run, heldout, standardizer, dt)
     start = initial_model(config, trials[0].shape[1]) if model is None else model
     pin_blas()
-    state = keeper.load(config, start) or TrainState.start(config, start)
-    if state.done == 0:
-        keeper.save(state)
-    batches = Batches(trials, config, state.theta.dtype)
-    with listening(progress, "training") as report:
+    with keeper.held(), listening(progress, "training") as report:
+        state = keeper.load(config, start) or TrainState.start(config, start)
+        if state.done == 0:
+            keeper.save(state)
+        batches = Batches(trials, config, state.theta.dtype)
         try:
             while state.done < config.updates:
                 after = _advanced(state, batches, _stop(state.done, config), keeper)
@@ -178,9 +180,12 @@ class _Keeper:
     def load(self, config: TrainConfig, start: Surrogate) -> TrainState | None:
         return None if self._run is None else load_state(self._run, config, self._data, start)
 
+    def held(self) -> AbstractContextManager[None]:
+        """Hold the folder, made if missing, as its only writer."""
+        return nullcontext() if self._run is None else folder_lock(self._run, "training")
+
     def save(self, state: TrainState) -> None:
         if self._run is not None:
-            self._run.mkdir(parents=True, exist_ok=True)
             save_state(self._run, state, self._data, self._standardizer, self._dt)
 
 

@@ -1,4 +1,5 @@
-"""Complete and observed information given one gate path, from its moments; fast for AL-RNNs.
+"""Complete and observed information given one gate path, from its moments: for any family, and fast for
+AL-RNNs.
 
 Everything here is without the second derivatives of the map (see `score_map.bend`), which AL-RNNs do not
 have.
@@ -53,7 +54,8 @@ def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap) -> Flo
 def observed_trace(
     drift: Surrogate, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: int | None
 ) -> float:
-    """Return the trace of the observed information, from pairs of times up to ``lags`` apart (None: all)."""
+    """Return the trace of the observed information, from pairs of times up to ``lags`` apart (None: from
+    all)."""
     return float(sum(observed_product(moments, scores, v) @ v for v in np.eye(scores.size)))
 
 
@@ -67,7 +69,8 @@ def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: 
 
 @singledispatch
 def left_out(drift: Surrogate, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: int) -> float:
-    """Return a bound on what ``lags`` leaves out of `observed_trace`: 0 where pairs are not visited."""
+    """Return a bound on what `observed_trace` leaves out with ``lags``: nothing, where pairs are not
+    visited."""
     return 0.0
 
 
@@ -109,7 +112,8 @@ def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: 
 def _variances(
     eps: Floats, zeta: Floats, both: Floats, mean: Floats, mu: Floats, gates: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the summed variances of the parts of first and second degree of eps_i zeta_j, ``(T-1,)``.
+    """Return the summed variances of the parts of first and second degree of the products eps_i zeta_j,
+    ``(T-1,)``.
 
     ``eps (T-1, M)`` and ``zeta (T-1, M)`` are variances, ``both (T-1, M, M)`` covariances, ``mean`` and
     ``mu`` means.

@@ -12,8 +12,8 @@ and
 
 The paper's score is that of log p(x | c) alone (`path_information`): the gates count as if they had no
 parameters, though their probabilities have them through the belief. So its recipe is not the Hessian of its
-evidence. Under ``target="exact"`` a gate depends on the state alone, nothing is left out, and Louis' identity
-is exact.
+evidence. Under ``target="exact"`` a gate depends on the state alone, nothing is left out, and Louis'
+identity is exact.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,7 @@ from palrnn.geometry import closed_forms
 from palrnn.geometry.path_moments import PathMoments, linear_path, path_moments
 from palrnn.geometry.score_map import ScoreMap, bend, has_gate_parameters, is_linear, score_map
 from palrnn.inference.particle_filter import checked_series
-from palrnn.model import PALRNN, Surrogate
+from palrnn.model import PALRNN
 
 Codes = NDArray[np.bool_]
 
@@ -75,7 +76,8 @@ class PathInformation:
         return self.complete - self.observed
 
     def trace_observed(self, lags: int | None = None) -> float:
-        """Return tr of ``observed``, from pairs of times up to ``lags`` apart (None: all), without it."""
+        """Return tr of ``observed`` without building it, from pairs of times up to ``lags`` apart (None:
+        all)."""
         pin_blas()
         return closed_forms.observed_trace(*self._parts, lags) - float(np.trace(self._bend))
 
@@ -110,7 +112,7 @@ class PathInformation:
         return precision
 
     @property
-    def _parts(self) -> tuple[Surrogate, Codes, PathMoments, ScoreMap]:
+    def _parts(self) -> tuple[Any, Codes, PathMoments, ScoreMap]:
         return self.model.drift, self.codes, self.moments, self.scores
 
     @cached_property
@@ -127,9 +129,10 @@ class PathInformation:
         return bend(self.model.drift, different, expected, self.with_gates, v)
 
     def __repr__(self) -> str:
+        size, different = self.scores.size, self.scores.shape[0]
         return (
-            f"PathInformation(p={self.scores.size}, {len(self.x)} steps, {self.scores.shape[0]} different "
-            f"codes: log_likelihood={self.log_likelihood:.4f})"
+            f"PathInformation(p={size}, {len(self.x)} steps, {different} different codes: "
+            f"log_likelihood={self.log_likelihood:.4f})"
         )
 
 

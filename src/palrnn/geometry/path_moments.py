@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from palrnn.model import PALRNN
 class LinearPath(NamedTuple):
     """A PAL-RNN whose gates are given: a linear-Gaussian state-space model, as plain arrays.
 
-    ``J (T-1, M, M)``, ``b (T-1, M)``, ``Q (M, M)`` move the state, ``start (M,)`` and ``spread (M, M)`` begin
-    it; ``B (N, M)``, ``d (N,)``, ``R (N, N)`` observe it as ``x (T, N)``, NaN where it was not; ``G (P, M)``,
-    ``g (P,)`` and ``gate_variance`` are those of the noisy gate inputs.
+    ``J (T-1, M, M)``, ``b (T-1, M)``, ``Q (M, M)`` move the state, ``start (M,)`` and ``spread (M, M)``
+    begin it; ``B (N, M)``, ``d (N,)``, ``R (N, N)`` observe it as ``x (T, N)``, NaN where it was not; ``G
+    (P, M)``, ``g (P,)`` and ``gate_variance`` are those of the noisy gate inputs.
     """
 
     J: Floats
@@ -77,27 +77,19 @@ def linear_path(model: PALRNN, x: Floats, codes: NDArray[np.bool_]) -> LinearPat
     J, b = drift.affine(codes)
     G, g = drift.gate_map()
     reads = model.observation_map
-    arrays: dict[str, Any] = {
-        "J": J,
-        "b": b,
-        "Q": model.process_covariance,
-        "start": drift.embed(x[0]),
-        "spread": model.initial_covariance,
-        "B": reads.B,
-        "d": reads.d,
-        "R": model.observation_covariance,
-        "x": x,
-        "G": G,
-        "g": g,
-    }
-    plain = {name: np.ascontiguousarray(array, dtype=np.float64) for name, array in arrays.items()}
-    return LinearPath(**plain, gate_variance=float(model.gate_std) ** 2)
+    arrays = (
+        *(J, b, model.process_covariance, drift.embed(x[0]), model.initial_covariance),
+        *(reads.B, reads.d, model.observation_covariance, x, G, g),
+    )
+    plain = (np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
+    return LinearPath(*plain, float(model.gate_std) ** 2)  # type: ignore[arg-type, call-arg]
 
 
 def path_moments(
     path: LinearPath, inputs: Floats | None = None, *, with_gates: bool = False
 ) -> tuple[float, PathMoments]:
-    """Return log p(x, inputs | x_1, codes) and the moments, given the gates and ``inputs (T-1, P)`` if any.
+    """Return log p(x, inputs | x_1, codes) and the moments given the gates, and their ``inputs (T-1, P)`` if
+    given.
 
     ``with_gates`` appends the weighted residuals of the gate inputs, P more rows, to those of the drift.
     """
@@ -113,7 +105,7 @@ def path_moments(
         *(np.empty((times - 1, *shape)) for shape in shapes),
     )
     try:
-        kernels.smooth_path(path, *beliefs, moments)
+        kernels.smooth_path(path, *beliefs, moments)  # type: ignore[call-arg]
         if with_gates:
             kernels.gate_moments(path, given, moments)
     except np.linalg.LinAlgError:
@@ -123,9 +115,7 @@ def path_moments(
     return loglik, moments
 
 
-def filtered_beliefs(
-    path: LinearPath, inputs: Floats | None = None
-) -> tuple[float, tuple[Floats, Floats, Floats, Floats]]:
+def filtered_beliefs(path: LinearPath, inputs: Floats | None = None) -> tuple[float, tuple[Floats, ...]]:
     """Return log p(x, inputs | x_1, codes) and the Kalman filter's beliefs.
 
     These are the means and predicted means ``(T, M)``, and the covariances and predicted ones ``(T, M, M)``;
@@ -134,8 +124,7 @@ def filtered_beliefs(
     pin_blas()
     times, dim = path.x.shape[0], len(path.start)
     given = np.empty((times - 1, 0)) if inputs is None else inputs
-    means, covs = np.zeros((2, times, dim)), np.zeros((2, times, dim, dim))
-    beliefs = means[0], means[1], covs[0], covs[1]
+    beliefs = tuple(np.zeros((times, dim, dim)[:n]) for n in (2, 2, 3, 3))
     loglik = float(kernels.filter_path(path, given, *beliefs))
     if not np.isfinite(loglik):
         raise _explosion()

@@ -28,9 +28,10 @@ Codes = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class ScoreMap:
-    """Psi along a gate path: ``matrix (C E (M+1), p)`` for its C different codes, ``shape`` (C, E, M+1).
+    """Psi along a gate path: ``matrix (C E (M+1), p)`` for its C different codes, and ``which (T-1,)`` code
+    it is when.
 
-    ``which (T-1,)`` says which of the codes it is at each time.
+    ``shape`` is (C, E, M+1).
     """
 
     matrix: csr_array
@@ -64,7 +65,8 @@ def has_gate_parameters(drift: Surrogate) -> bool:
 
 @singledispatch
 def score_map(drift: Surrogate, codes: Codes, with_gates: bool = False) -> ScoreMap:
-    """Return Psi of ``drift`` along the gates ``codes (T-1, P)``, and the rows of the gates ``with_gates``.
+    """Return Psi of ``drift`` along the gates ``codes (T-1, P)``; ``with_gates`` appends the rows of the
+    gates.
 
     Each entry is one call of the pullback: r^T dF/dtheta at a unit state and for a unit row r, less that at
     zero.
@@ -91,7 +93,8 @@ def _(drift: ALRNN, codes: Codes, with_gates: bool = False) -> ScoreMap:
 
 
 def entries(drift: ALRNN, codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-    """Return row, column and weight ``(T-1, p)`` of the one entry of Psi that each parameter has."""
+    """Return row, column and weight ``(T-1, p)`` of the only entry of Psi that each parameter of an AL-RNN
+    has."""
     dim = drift.latent_dim
     units, gates = np.arange(dim), open_units(drift, codes)
     rows = np.concatenate([units, np.repeat(units, dim), units])
@@ -118,7 +121,8 @@ def _(drift: ALRNN) -> bool:
 
 
 def bend(drift: Surrogate, codes: Codes, weights: Floats, with_gates: bool, v: Floats) -> Floats:
-    """Return sum_c <dPsi_k(c)/dtheta . v, weights[c]>, ``(p,)``; ``codes (C, P)``, ``weights (C, E, M+1)``.
+    """Return sum_c <dPsi_k(c)/dtheta . v, weights[c]> for ``codes (C, P)``, ``weights (C, E, M+1)``:
+    ``(p,)``.
 
     With E[eps zeta^T] as weights it is what the second derivatives of the map take from the complete
     information; nothing, if the map is linear in its parameters. By central differences of the pullback,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from palrnn.engine.checks import Floats
 from palrnn.inference.config import FilterConfig
 from palrnn.inference.record import Filtered
-from palrnn.inference.smoothing import smooth
+from palrnn.inference.smoothing import drawn_paths
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,8 @@ class FilterDiagnostics:
     def of(cls, found: Filtered, paths: int = 64) -> FilterDiagnostics:
         """Return the diagnostics of a pass, with ``paths`` gate paths drawn after it."""
         model = found.model
+        # how few different paths are left is part of the result here, not a matter for a warning
+        drawn = drawn_paths(found, paths=paths, states_per_path=1, seed=found.config.seed, method="ancestors")
         return cls(
             found.config,
             found.log_evidence,
@@ -50,7 +52,7 @@ class FilterDiagnostics:
             found.resampled,
             found.code_entropy,
             found.bit_entropy,
-            np.asarray(smooth(found, paths=paths, seed=found.config.seed).distinct, dtype=np.int64),
+            np.asarray(drawn.distinct, dtype=np.int64),
             paths,
             model.drift.gated,
             model.drift.observed_dim,

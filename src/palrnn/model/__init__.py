@@ -11,7 +11,7 @@ from palrnn.model.checkpoint import (
 from palrnn.model.contract import SurrogateError, check_surrogate
 from palrnn.model.engine import PiecewiseAffine
 from palrnn.model.families.alrnn import ALRNN, initial_alrnn
-from palrnn.model.forcing_policy import Forcing, as_forcing
+from palrnn.model.forcing_policy import Forcing, as_forcing, policy
 from palrnn.model.noise import Noise, ObservationMap, as_noise
 from palrnn.model.palrnn import PALRNN, Sample, drift_of
 from palrnn.model.rollout import BOUND, Rollout
@@ -43,6 +43,7 @@ __all__ = [
     "import_torch",
     "initial_alrnn",
     "load_checkpoint",
+    "policy",
     "register_family",
     "save_checkpoint",
 ]

@@ -1,6 +1,6 @@
 """A study: its settings, tasks, tables, claims, findings and figures, registered by name.
 
-A study is one file in ``studies/`` with one class, and a section of the same name in the presets:
+A study is one file in ``studies/`` with one class, and a section of the same name in the presets::
 
     @study("toy", place=10)
     class ToyStudy(Study[ToySettings]):

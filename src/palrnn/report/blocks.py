@@ -1,7 +1,7 @@
 """What a report page is made of: plain text and numbers in small frozen parts, turned into HTML by `page`.
 
 No part holds markup. Everything that came from outside (file names, column names, settings) can therefore be
-put in as it is: `palrnn.report.page.rendered` escapes all of it, in one place.
+put in as it is: `palrnn.report.page.page_html` escapes all of it, in one place.
 """
 
 from __future__ import annotations

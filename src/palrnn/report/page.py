@@ -43,10 +43,10 @@ _ANGLES = str.maketrans("<>", "‹›")
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> None:
     """Write ``page`` to ``path`` as one self-contained HTML file, whole or not at all."""
-    write_text(path, rendered(page))
+    write_text(path, page_html(page))
 
 
-def rendered(page: Page) -> str:
+def page_html(page: Page) -> str:
     """Return ``page`` as HTML."""
     plotly, script = _plotly(), _asset("page.js")
     policy = (

@@ -84,7 +84,7 @@ def headlines(run: Run) -> tuple[Card, ...]:
     return tuple(card for card in made if card is not None)
 
 
-def needed() -> list[str]:
+def analyses() -> list[str]:
     """Return the names of all results that some section draws, in the order of the page."""
     return list(dict.fromkeys(entry.needs for entry in sections() if entry.needs is not None))
 

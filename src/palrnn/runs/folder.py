@@ -28,18 +28,14 @@ from palrnn.engine.files import subfolder, write_json, write_text
 from palrnn.engine.folders import MARKER, check_folder, folder_kind, writable_folder
 from palrnn.engine.locks import folder_lock
 from palrnn.engine.tables import write_table
+from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import PALRNN, Checkpoint, Forcing, Surrogate, load_checkpoint, save_checkpoint
 from palrnn.runs.record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CHECKPOINT, REFERENCE, CONFIG, HISTORY = (
-    "checkpoint.safetensors",
-    "reference.npy",
-    "config.toml",
-    "history.csv",
-)
+REFERENCE, CONFIG, HISTORY = "reference.npy", "config.toml", "history.csv"
 _KIND = "run"
 _MOST_LOSSES = 2000
 _NAMES = frozenset({CHECKPOINT, REFERENCE, CONFIG, HISTORY, "loss.png", "before_after.png", "findings"})

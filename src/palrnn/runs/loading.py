@@ -10,13 +10,14 @@ import numpy as np
 
 from palrnn.data import Dataset, Standardizer, delay_embed, load_series
 from palrnn.engine.checks import Floats, as_path, as_series
+from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import load_checkpoint
 from palrnn.runs.findings import Findings
-from palrnn.runs.folder import CHECKPOINT, REFERENCE, RunFolder
+from palrnn.runs.folder import REFERENCE, RunFolder
 from palrnn.runs.record import RunRecord
 
 
-def loaded_parts(path: str | os.PathLike[str], reference: Any = None) -> dict[str, Any]:
+def run_parts(path: str | os.PathLike[str], reference: Any = None) -> dict[str, Any]:
     """Return the parts of the `Reconstruction` in ``path``; those that are not known are left out."""
     file = as_path(path, "path")
     if file.is_file() and file.name == CHECKPOINT:

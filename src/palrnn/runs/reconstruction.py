@@ -26,12 +26,19 @@ from palrnn.geometry import (
     invariant_error_bars,
     laplace,
 )
-from palrnn.inference import Evidence, FilterDiagnostics, Filtered, rbpf, windowed_evidence
+from palrnn.inference import (
+    Evidence,
+    FewPathsWarning,
+    FilterDiagnostics,
+    Filtered,
+    rbpf,
+    windowed_evidence,
+)
 from palrnn.invariants import Scorecard, scorecard
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Forcing, as_forcing
 from palrnn.report.document import write_report
-from palrnn.report.registry import needed
+from palrnn.report.registry import analyses
 from palrnn.report.view import Run
 from palrnn.runs import tuning, view
 from palrnn.runs.findings import Result
@@ -96,10 +103,11 @@ class Reconstruction(RunState):
         chosen = _chosen(InvariantSettings, settings, changes)
 
         def work() -> Scorecard:
-            given = chosen.process_std, chosen.lyapunov
-            process_std, lyapunov = self.record.process_std if given[0] is None else given[0], given[1]
-            if self.system is None and lyapunov is None:
-                lyapunov = self.record.lyapunov
+            process_std, lyapunov, ahead = chosen.process_std, chosen.lyapunov, chosen.ahead
+            if self.system is None:
+                lyapunov = self.record.lyapunov if lyapunov is None else lyapunov
+                # of a short series half is the reference, and half of that is forecast
+                ahead = min(ahead, max(1, len(self.held) // 4))
             return scorecard(
                 self.model,
                 self.held if self.system is None else self.system,
@@ -107,11 +115,11 @@ class Reconstruction(RunState):
                 dt=self.dt or 1.0,
                 steps=chosen.steps,
                 discard=chosen.discard,
-                process_std=process_std,
+                process_std=self.record.process_std if process_std is None else process_std,
                 lyapunov=lyapunov,
                 pairs=chosen.pairs,
                 k=chosen.exponents or self.drift.latent_dim,
-                n=chosen.ahead,
+                n=ahead,
                 protocol=chosen.protocol,
                 seed=chosen.seed,
             )
@@ -213,7 +221,7 @@ class Reconstruction(RunState):
         """
         model, chosen, data = self._task(task, series, changes | {"configuration": configuration})
         folder = None if run is None else RunFolder(run)
-        return tuning.tuned(model, chosen, data, folder=folder, threads=threads, progress=progress)
+        return tuning.tune_run(model, chosen, data, folder=folder, threads=threads, progress=progress)
 
     def tuning(
         self,
@@ -236,13 +244,15 @@ class Reconstruction(RunState):
         plan = plan.changed(task=task, **own)
         how: dict[str, Any] = {"threads": threads, "progress": progress}
         if run is not None:
-            return tuning.compared_in(RunFolder(run), model, plan, data, **how)
+            return tuning.compare_in_folder(RunFolder(run), model, plan, data, **how)
         if self.folder is None or not self.folder.is_writable:
-            return tuning.compared(model, plan, data, **how)
+            return tuning.compare_runs(model, plan, data, **how)
         with self.folder.writing("tuning"):
-            key = json.dumps([__version__, self.fingerprint(), task.model_dump(mode="json")], sort_keys=True)
+            # wherever the folder is, and whatever the series is called
+            settings_alone = task.model_dump(mode="json", exclude={"checkpoint", "series"})
+            key = json.dumps([__version__, model.fingerprint(), data.fingerprint, settings_alone])
             place = self.folder.tuning_folder(hashlib.sha256(key.encode()).hexdigest()[:12])
-            return tuning.compared(model, plan, data, path=place, **how)
+            return tuning.compare_runs(model, plan, data, path=place, **how)
 
     def _task(
         self, task: TuningTask | None, series: Any, changes: dict[str, Any]
@@ -256,7 +266,7 @@ class Reconstruction(RunState):
             task = task.changed(series=tuning.series_name(series))
         run = self.with_noise(task.process_std, task.observation_std, task.gate_std)
         data = tuning.tuning_data(run, task, series)
-        return run, task.changed(saem=tuning.fitted_config(task.saem, data, run)), data
+        return run, task.changed(saem=tuning.fit_config(task.saem, data, run)), data
 
     def report(
         self,
@@ -286,9 +296,10 @@ class Reconstruction(RunState):
             if self.folder is not None and self.folder.is_writable:
                 stack.enter_context(self.folder.writing("report"))
             stack.enter_context(warnings.catch_warnings())
-            # the page says so itself, with the number of negative directions
-            warnings.simplefilter("ignore", IndefiniteInformationWarning)
-            for name in needed():
+            # the page says so itself, with the numbers
+            for kind in (IndefiniteInformationWarning, FewPathsWarning):
+                warnings.simplefilter("ignore", kind)
+            for name in analyses():
                 if name in without:
                     continue
                 announce(name)

@@ -23,8 +23,8 @@ from palrnn.forcing import TrainConfig
 from palrnn.model import Forcing
 from palrnn.tuning import SAEMConfig
 
-#: Settings that may change from one call to the next without making another model.
-_FREE = frozenset({"checkpoint_every", "name"})
+#: Settings that may change from one call to the next; the model to tune is known by more than its place.
+_FREE = frozenset({"checkpoint_every", "name", "checkpoint"})
 
 
 class TuningTask(Config):
@@ -60,10 +60,11 @@ class TuningSettings(Config):
 
 
 class RunNotes(Config):
-    """How much there was to train on."""
+    """How much there was to train on, and which columns were left out, and why."""
 
     training_steps: Count | None = None
     trials: Count = 1
+    left_out: dict[str, str] = Field(default_factory=dict)
 
 
 class RunRecord(Config):
@@ -78,7 +79,11 @@ class RunRecord(Config):
     @classmethod
     def of(cls, dataset: Dataset, training: TrainConfig | None = None) -> RunRecord:
         """Return the record of a model that is trained on ``dataset``."""
-        notes = RunNotes(training_steps=dataset.training_steps, trials=len(dataset.trials))
+        notes = RunNotes(
+            training_steps=dataset.training_steps,
+            trials=len(dataset.trials),
+            left_out=dict(dataset.left_out),
+        )
         return cls(data=DataSettings(**dataset.settings), training=training, run=notes)
 
     @classmethod

@@ -40,9 +40,7 @@ class FilterSettings(FilterConfig):
 
     def segment(self, x: Floats) -> Floats:
         """Return the rows of ``x``: the first starts the filter and is not scored."""
-        steps = len(x) - 1 - self.start if self.steps is None else self.steps
-        if steps < 1 or self.start + steps >= len(x):
-            raise ValueError(f"start {self.start} and steps {steps} do not fit a series of {len(x)} rows")
+        steps = _steps(self, self.start, self.steps, len(x), len(x) - 1 - self.start, least=1)
         return x[self.start : self.start + steps + 1]
 
     @property
@@ -59,11 +57,8 @@ class GeometrySettings(GeometryConfig):
 
     def segment(self, x: Floats) -> Floats:
         """Return the rows of ``x``."""
-        if self.start + self.steps > len(x):
-            raise ValueError(
-                f"start {self.start} and steps {self.steps} do not fit a series of {len(x)} rows"
-            )
-        return x[self.start : self.start + self.steps]
+        steps = _steps(self, self.start, self.steps, len(x), len(x) - self.start, least=2)
+        return x[self.start : self.start + steps]
 
     @property
     def budget(self) -> dict[str, Any]:
@@ -71,11 +66,27 @@ class GeometrySettings(GeometryConfig):
         return self.model_dump(exclude={"start", "steps"})
 
 
+def _steps(settings: Config, start: int, asked: int | None, rows: int, most: int, *, least: int) -> int:
+    """Return how many steps to take of ``most``: those asked for; a default is no more than there are."""
+    steps = most if asked is None else asked
+    if "steps" not in settings.model_fields_set:
+        steps = min(steps, most)
+    if not least <= steps <= most:
+        raise ValueError(f"start {start} and steps {steps} do not fit a series of {rows} rows")
+    return steps
+
+
+class FilterOfReport(FilterSettings):
+    """The same, on the first 200 rows."""
+
+    steps: Count | None = 200
+
+
 class ReportSettings(Config):
     """All analyses of a report."""
 
     invariants: InvariantSettings = InvariantSettings()
-    filter: FilterSettings = FilterSettings(steps=200)
+    filter: FilterOfReport = FilterOfReport()
     geometry: GeometrySettings = GeometrySettings()
     tuning: TuningSettings = TuningSettings()
 

@@ -16,7 +16,7 @@ from palrnn.engine.checks import Floats, as_float
 from palrnn.model import PALRNN, Forcing, Noise, Surrogate, checkpoint_bytes, drift_of
 from palrnn.runs.findings import Findings
 from palrnn.runs.folder import RunFolder
-from palrnn.runs.loading import loaded_parts
+from palrnn.runs.loading import run_parts
 from palrnn.runs.record import RunRecord
 from palrnn.tuning import SAEMResult
 
@@ -53,7 +53,7 @@ class RunState:
         raw ``(T, N)``, or a file. A checkpoint without a standardizer is of a model whose coordinates are the
         raw ones.
         """
-        return cls(**loaded_parts(path, reference))
+        return cls(**run_parts(path, reference))
 
     def save(self, path: str | os.PathLike[str]) -> Self:
         """Write the run to the folder ``path``, from which `load` and `palrnn report` read it.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from palrnn.data import Dataset, DataSettings
+from palrnn.data import Dataset, DataSettings, SeriesError
 from palrnn.data.settings import IN_MEMORY
 from palrnn.data.source import series_name
 from palrnn.engine.checks import as_instance
@@ -45,6 +45,7 @@ def reconstruct(
     config: TrainConfig | None = None,
     run: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    on_data: Callable[[Dataset], object] | None = None,
     **settings: Any,
 ) -> Reconstruction:
     """Train a surrogate of the system behind ``x``.
@@ -69,10 +70,14 @@ def reconstruct(
     - ``run``: a folder to keep the run in. Training continues there after an interruption; ``x`` may then be
       left out, unless it was in memory.
     - ``config``: settings of training to start from; what is given beside them wins.
+    - ``on_data``: is shown the `Dataset` before training starts, which tells what is used and left out.
     - further ``settings`` are those of `Dataset.prepare` (``time``, ``trial``, ``process_std``, ...) and of
       `TrainConfig` (``sequence_length``, ``batch_size``, ...).
     """
     given = {name: value for name, value in locals().items() if name not in _OTHERS and value is not None}
+    for name, value, kind in (("model", model, Surrogate), ("config", config, TrainConfig)):
+        if value is not None:
+            as_instance(value, name, kind)
     folder = None if run is None else RunFolder(run)
     before = None if folder is None else folder.read_record()
     data, training = _sorted_settings(given | settings)
@@ -85,6 +90,8 @@ def reconstruct(
     if config is None and before is not None:
         config = before.training
     config = _config(dataset, config or TrainConfig(), training, model)
+    if on_data is not None:
+        on_data(dataset)
     record = RunRecord.of(dataset, config)
     how: dict[str, Any] = {
         "model": model,
@@ -102,8 +109,8 @@ def reconstruct(
         with folder.writing("train"):
             # whoever held the folder before may have written another run into it
             check_training(dataset.training, config, run=folder.path, **how)
-            folder.write_record(record)
             folder.write_reference(dataset.reference)
+            folder.write_record(record)
             result = train(dataset.training, config, run=folder.path, progress=progress, **how)
             _write_history(folder, dataset, result)
     losses = block_means(list(enumerate(result.history.loss.tolist(), start=1)))
@@ -116,13 +123,13 @@ def reconstruct(
         dt=dataset.dt,
         record=record,
         losses=losses,
-        name=folder.path.resolve().name if folder is not None and "name" not in data else dataset.name,
+        name=dataset.name if folder is None or "name" in dataset.settings else folder.path.resolve().name,
         folder=folder,
         findings=Findings(folder),
     )
 
 
-_OTHERS = frozenset({"x", "run", "progress", "model", "config", "settings"})
+_OTHERS = frozenset({"x", "run", "progress", "on_data", "model", "config", "settings"})
 
 
 def _sorted_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -137,7 +144,7 @@ def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Data
     if isinstance(x, Dataset):
         if given:
             raise ValueError(f"{min(given)} is a setting of Dataset.prepare, which has made x already")
-        return x.complete()
+        return _complete(x)
     known = {} if before is None or before.data is None else before.data.model_dump(exclude_none=True)
     series = known.pop("series", None)
     if x is None and series in (None, IN_MEMORY):
@@ -145,7 +152,13 @@ def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Data
         raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
     if x is not None and series_name(x) != series:
         known = {}
-    return Dataset.prepare(series if x is None else x, **(known | dict(given))).complete()
+    return _complete(Dataset.prepare(series if x is None else x, **(known | dict(given))))
+
+
+def _complete(dataset: Dataset) -> Dataset:
+    if dataset.first_gap is not None and dataset.settings["series"] == IN_MEMORY:
+        raise SeriesError(f"x: {dataset.first_gap}: the value is missing (NaN)")
+    return dataset.complete()
 
 
 def _config(
@@ -154,7 +167,7 @@ def _config(
     """Return the settings of training, with what nobody has given chosen to suit the data."""
     if model is not None:
         sizes = {"latent_dim": model.latent_dim, "gated": model.gated}
-        given |= {"family": family_name(as_instance(model, "model", Surrogate)), **sizes}
+        given |= {"family": family_name(model), **sizes}
     known = config.model_fields_set | given.keys()
     choices = {"sequence_length": dataset.sequence_length(config.sequence_length)}
     if not known & {"forcing", "tau"}:

@@ -26,6 +26,7 @@ from palrnn.tuning import (
     SAEMResult,
     check_saem,
     compare,
+    comparison_configs,
     lorenz63_sequences,
     saem,
 )
@@ -75,7 +76,7 @@ def _paper_data(task: TuningTask, scale: Any) -> Dataset:
     )
 
 
-def fitted_config(config: SAEMConfig, data: Dataset, run: Reconstruction) -> SAEMConfig:
+def fit_config(config: SAEMConfig, data: Dataset, run: Reconstruction) -> SAEMConfig:
     """Return ``config`` with what it leaves open chosen for the run and its data.
 
     Forcing and time step are those of the run; windows and rollouts are no longer than the data. What was
@@ -112,7 +113,7 @@ def parts(data: Dataset) -> dict[str, Any]:
     }
 
 
-def tuned(
+def tune_run(
     run: Reconstruction,
     task: TuningTask,
     data: Dataset,
@@ -148,7 +149,7 @@ def tuned(
     )
 
 
-def compared(
+def compare_runs(
     run: Reconstruction,
     settings: TuningSettings,
     data: Dataset,
@@ -158,22 +159,24 @@ def compared(
     progress: Progress | None = None,
 ) -> Comparison:
     """Return configurations of tuning side by side; below a ``path``, each continues in its own folder."""
-    task = settings.task
-    configs: dict[str, SAEMConfig] = {
-        name: task.saem.changed(configuration=name) for name in settings.configurations
-    }
-    configs |= {
-        f"beta-{beta:g}": task.saem.changed(configuration="anchored", beta=beta)
-        for beta in sorted(settings.betas)
-    }
-    how = parts(data)
-    if how["reference"] is None:
+    how = {**_compared_parts(data), "seed": settings.task.seed, "threads": threads, "progress": progress}
+    return compare(run.probabilistic, configs=_configs(settings), run=path, **how)
+
+
+def _configs(settings: TuningSettings) -> dict[str, SAEMConfig]:
+    named = comparison_configs(settings.task.saem, settings.betas).items()
+    anchored = {name: config for name, config in named if config.configuration == "anchored"}
+    return {name: config for name, config in named if name in settings.configurations} | anchored
+
+
+def _compared_parts(data: Dataset) -> dict[str, Any]:
+    found = parts(data)
+    if found["reference"] is None:
         raise ValueError("a comparison needs a held-out part without missing values, for the invariants")
-    how |= {"seed": task.seed, "threads": threads, "progress": progress, "run": path}
-    return compare(run.probabilistic, configs=configs, **how)
+    return found
 
 
-def compared_in(
+def compare_in_folder(
     folder: RunFolder,
     run: Reconstruction,
     settings: TuningSettings,
@@ -189,9 +192,12 @@ def compared_in(
     record = run.record.changed(tuning=None, comparison=settings)
     folder.check(_inputs(run, data))
     _refuse_changes(folder, record)
+    how = {**_compared_parts(data), "seed": settings.task.seed}
+    for name, config in _configs(settings).items():
+        check_saem(run.probabilistic, config=config, run=folder.path / name, **how)
     with folder.writing("tune"):
         _begin(folder, record, run, data)
-        found = compared(run, settings, data, path=folder.path, threads=threads, progress=progress)
+        found = compare_runs(run, settings, data, path=folder.path, threads=threads, progress=progress)
         found.to_csv(folder.path / "comparison.csv")
         save_figure(tradeoff_figure(found), folder.path / "tradeoff.png")
         for name, result in found.results.items():
@@ -217,10 +223,10 @@ def _refuse_changes(folder: RunFolder, record: RunRecord) -> None:
 
 
 def _begin(folder: RunFolder, record: RunRecord, run: Reconstruction, data: Dataset) -> None:
-    """Write what a tuning starts with, unless it has been started."""
+    """Write what a tuning starts with: the record last, by which it is known to have been started."""
     if not folder.config.exists():
-        folder.write_record(record)
         folder.write_reference(data.reference if run.reference is None else run.reference)
+        folder.write_record(record)
 
 
 def _inputs(run: Reconstruction, data: Dataset) -> list[Path]:

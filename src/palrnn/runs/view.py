@@ -43,6 +43,7 @@ def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:
     of_data = {
         "series": None if data is None else data.series,
         "coordinates": list(run.columns),
+        "left out": [f"{name} ({reason})" for name, reason in notes.left_out.items()] or None,
         "time step": run.dt if run.dt is not None else "not given: rates are per step",
         "training steps": notes.training_steps,
         "held-out steps": len(run.held),

@@ -39,8 +39,8 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class RunFolder:
-    """The folder of one run; ``task`` says what is being done, so that no other run continues it."""
+class SavedTuning:
+    """The state of one tuning in its folder; by its ``task`` no other run continues it."""
 
     path: Path
     start: PALRNN
@@ -51,7 +51,7 @@ class RunFolder:
     @classmethod
     def of(
         cls, path: str | os.PathLike[str], model: PALRNN, problem: Problem, standardizer: Standardizer | None
-    ) -> RunFolder:
+    ) -> SavedTuning:
         """Return the folder of this task, which need not be there yet."""
         folder = Path(path)
         settings = problem.config.model_dump(mode="json")
@@ -68,7 +68,6 @@ class RunFolder:
         arrays = {f"history.{name}": column for name, column in TuningHistory.of(state.rows).columns.items()}
         if state.average is not None:
             arrays |= {f"average.{name}": value for name, value in state.average.arrays().items()}
-        self.path.mkdir(parents=True, exist_ok=True)
         training = {"saem": self.task | {"iteration": state.iteration}}
         save_checkpoint(
             self.path / CHECKPOINT,

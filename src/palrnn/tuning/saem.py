@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_instance, as_int, as_series, as_trials
 from palrnn.engine.kernel import pin_blas
+from palrnn.engine.locks import folder_lock
 from palrnn.engine.processors import available_processors
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
@@ -26,7 +28,7 @@ from palrnn.tuning.estep import expectation
 from palrnn.tuning.evaluation import heldout_evaluation
 from palrnn.tuning.history import TuningHistory
 from palrnn.tuning.mstep import blended, drift_solution, gate_solution, noise_solution, rows
-from palrnn.tuning.run import RunFolder, State
+from palrnn.tuning.run import SavedTuning, State
 from palrnn.tuning.sequences import stretches, window_pool
 from palrnn.tuning.statistics import Statistics
 
@@ -76,7 +78,7 @@ def saem(
     same form), the evidence of fixed held-out windows is evaluated before, after and every ``evaluate_every``
     iterations; with ``reference (T, N)``, the invariants of the rollouts too.
 
-    An ``initial_std`` of None means that the start of a window follows the process noise, and is then learned
+    An ``initial`` of None means that the start of a window follows the process noise, and is then learned
     with it; a given one stays as it is. Results depend on ``seed`` but not on the number of ``threads``
     (default: one per core). With a folder ``run``, each iteration is saved in ``run/checkpoint.safetensors``
     (with the ``standardizer``, if given), and a call that was interrupted continues exactly where it stopped.
@@ -85,14 +87,15 @@ def saem(
     config = SAEMConfig() if config is None else config
     problem = _checked(model, sequences, config, seed, heldout, reference, standardizer)
     pin_blas()
-    folder = None if run is None else RunFolder.of(run, model, problem, standardizer)
-    state = folder.load() if folder is not None and folder.begun else None
+    folder = None if run is None else SavedTuning.of(run, model, problem, standardizer)
     total = config.iterations if config.learns_noise else 0
     workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
     with (
+        nullcontext() if folder is None else folder_lock(folder.path, "tuning"),
         listening(progress, f"tuning ({config.configuration})") as report,
         ThreadPoolExecutor(workers) as executor,
     ):
+        state = folder.load() if folder is not None and folder.begun else None
         if state is None:
             state = State(model, 0, [_row(problem, model, 0, total, workers)], None)
             if folder is not None:
@@ -119,7 +122,7 @@ def check_saem(
     """Refuse what `saem` with the same arguments would refuse; write nothing."""
     config = SAEMConfig() if config is None else config
     problem = _checked(model, sequences, config, seed, heldout, reference, standardizer)
-    if run is not None and (folder := RunFolder.of(run, model, problem, standardizer)).begun:
+    if run is not None and (folder := SavedTuning.of(run, model, problem, standardizer)).begun:
         folder.load()
 
 

@@ -4,8 +4,8 @@ The score is a sum over time of products of Gaussian variables, the weighted res
 `path`) and the features zeta_t = [z_t, 1]: s_k = sum_t eps_t^T Psi_{k,t} zeta_t. So is its covariance
 (Isserlis, 1918):
 
-    Cov(eps_i zeta_j, eps'_k zeta'_l) = <eps_i eps'_k> (<zeta_j zeta'_l> + m_j m'_l) + <eps_i zeta'_l> <zeta_j
-    eps'_k>
+    Cov(eps_i zeta_j, eps'_k zeta'_l) = <eps_i eps'_k> (<zeta_j zeta'_l> + m_j m'_l) + <eps_i zeta'_l>
+    <zeta_j eps'_k>
                           + <eps_i zeta'_l> m_j mu'_k + mu_i <zeta_j eps'_k> m'_l + mu_i mu'_k <zeta_j
                           zeta'_l>
 
@@ -174,10 +174,11 @@ def products(moments, pushed, out):
     """Fill ``out (T-1, E, M+1)`` with what the scores s_t have in common with a combination of all of them.
 
     ``pushed (T-1, E, M+1)`` is Psi_t = sum_k v_k Psi_{k,t} for a vector v: sigma = v^T s = sum_t eps_t^T
-    Psi_t zeta_t. ``out[t]`` is what (observed information) v is made of, (I v)_k = sum_t <Psi_{k,t}, out[t]>:
-    minus Cov(eps_t zeta_t^T, sigma), without the part that the complete information takes away. Later times
-    come backwards as in `later_covariance`, earlier ones forwards: E[sigma_{<t} | z_t] is a quadratic
-    function of z_t, whose coefficients are carried on with K_t^T F K_t. Any map Psi will do, of any family.
+    Psi_t zeta_t. ``out[t]`` is what (observed information) v is made of, (I v)_k = sum_t <Psi_{k,t},
+    out[t]>: minus Cov(eps_t zeta_t^T, sigma), without the part that the complete information takes away.
+    Later times come backwards as in `later_covariance`, earlier ones forwards: E[sigma_{<t} | z_t] is a
+    quadratic function of z_t, whose coefficients are carried on with K_t^T F K_t. Any map Psi will do, of
+    any family.
     """
     steps, size, dim = moments.slope.shape
     H, F = np.zeros((dim, dim)), np.zeros((dim, dim))

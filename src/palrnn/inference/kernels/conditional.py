@@ -86,8 +86,8 @@ def sweep(system, key, x, messages, mean, cov, room, inputs, ancestors, path):
 
     Every transition begins with resampling: n - 1 ancestors by weight, and one, that of the given path, by
     weight and agreement with ``messages (T-1, size)`` (see `path_messages`). ``mean`` and ``cov`` hold the
-    beliefs about z_1 in bundles (see `initial_bundles`) and are changed in place; ``inputs (T-1,
-    bundles, P, LANES)`` and ``ancestors (T-1, n)`` receive the filter's draws. Return whether some particle lived.
+    beliefs about z_1 in bundles (see `initial_bundles`) and are changed in place; ``inputs (T-1, bundles, P,
+    LANES)`` and ``ancestors (T-1, n)`` receive the filter's draws. Return whether some particle lived.
     """
     steps, particles = ancestors.shape
     bundles, dim = mean.shape[0], system.latent_dim

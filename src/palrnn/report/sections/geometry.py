@@ -232,7 +232,7 @@ def split(pairs: Sequence[tuple[str, Measures]]) -> Figure:
         parts = ", ".join(f"{percent(shares[label][i])} {said}" for label, _, _, said in kinds)
         words.append(f"{f'{name}: ' if len(pairs) > 1 else ''}of the complete-data information {parts}")
     rows = [(name, label, shares[label][i]) for i, name in enumerate(names) for label, *_ in kinds]
-    tail = "Shares of traces; they add up to one. The gates' share is that of their noisy inputs under target exact."
+    tail = "Shares of traces; they add up to one. Under the exact target the gates' share is that of their inputs."
     return Figure(
         "missing",
         "Where the information goes",
@@ -250,7 +250,9 @@ def split(pairs: Sequence[tuple[str, Measures]]) -> Figure:
 
 def _warning(name: str, measures: Measures) -> Note:
     if measures.get("states") == "exact":
-        why = "given the gates it is exact, so that trained parameters are no maximum of this likelihood there"
+        why = (
+            "given the gates it is exact, so that trained parameters are no maximum of this likelihood there"
+        )
     else:
         why = "from sampled states, which make directions negative that are not; states='exact' needs none"
     return Note(

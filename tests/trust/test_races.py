@@ -1,0 +1,18 @@
+"""Two writers at once in one folder: one writes, the other is told who."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from torture.run import ROOT
+
+
+def test_of_two_writers_one_is_refused_and_the_folder_is_the_others(tmp_path):
+    words = [sys.executable, "-m", "torture.races", str(tmp_path), "--pairs", "3", "--seed", "1"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["faults"] == []
+    assert seen["pairs"] == 3
