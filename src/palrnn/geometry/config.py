@@ -14,6 +14,7 @@ from palrnn.inference import FilterConfig
 class InformationConfig(FilterConfig):
     """How `observed_information` averages over gate paths.
 
+    ``target`` is that of the filter: the model itself, for which Louis' identity is exact, or the paper's.
     ``passes`` independent passes of the filter give ``paths`` gate paths each. ``states="exact"`` knows all
     about the state given a path in closed form: every path gives its exact score, which costs little, and
     ``state_paths`` of each pass their exact information (matrix, trace or products). ``states="sampled"`` is
@@ -24,6 +25,7 @@ class InformationConfig(FilterConfig):
     all).
     """
 
+    target: Literal["paper", "exact"] = "exact"
     states: Literal["exact", "sampled"] = "exact"
     passes: Count = 4
     paths: Annotated[Count, Field(ge=2)] = 32

@@ -232,7 +232,7 @@ def split(pairs: Sequence[tuple[str, Measures]]) -> Figure:
         parts = ", ".join(f"{percent(shares[label][i])} {said}" for label, _, _, said in kinds)
         words.append(f"{f'{name}: ' if len(pairs) > 1 else ''}of the complete-data information {parts}")
     rows = [(name, label, shares[label][i]) for i, name in enumerate(names) for label, *_ in kinds]
-    tail = "Shares of traces; they add up to one. Under the exact target the gates' share is that of their inputs."
+    tail = "Shares of traces; they add up to one. Under the exact target gates are known by their inputs."
     return Figure(
         "missing",
         "Where the information goes",
