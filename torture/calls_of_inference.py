@@ -46,6 +46,7 @@ def _inference() -> dict[str, Row]:
                 "schedule": v.array(np.ones(11)).without(
                     "none", "text", "objects", "infinity", "nan", "huge", "complex"
                 ),
+                "collect": v.instance(optional=True).without("dict"),
             }
             | _BAYES
             | _RESAMPLING

@@ -111,7 +111,7 @@ def test_the_papers_recipe_is_the_mixture_of_all_paths():
     spread = (scores - mean) * np.sqrt(weights)[:, None]
     recipe = np.tensordot(weights, np.stack([part.observed for part in parts]), axes=1) - spread.T @ spread
     found = [
-        observed_information(model, x, seed=seed, particles=500, paths=125, state_paths=25)
+        observed_information(model, x, target="paper", seed=seed, particles=500, paths=125, state_paths=25)
         for seed in range(RUNS)
     ]
     worst, precision = discrepancy([o.observed for o in found], recipe)
@@ -123,7 +123,8 @@ def test_the_papers_recipe_is_the_mixture_of_all_paths():
 def test_the_papers_target_is_another_one(switching):
     model, x = small_model(1)
     _, (_, _, information) = switching
-    found = [observed_information(model, x, seed=seed, particles=500, paths=200) for seed in range(8)]
+    budget = {"target": "paper", "particles": 500, "paths": 200}
+    found = [observed_information(model, x, seed=seed, **budget) for seed in range(8)]
     # the filter that ignores what a gate says about its state has its own, different curvature
     assert discrepancy([o.observed for o in found], information)[0] > 5 * LIMIT
 
@@ -133,7 +134,7 @@ def test_known_gates_leave_nothing_missing_to_switching():
     drift = ALRNN([0.2, 0.2], [[0.5, 0.1], [0.0, 0.1]], [0.0, 3.5], [[1.0], [10.0]], 1)
     model = PALRNN(drift, 0.1, 0.1, 1e-3)
     x = model.sample([0.5], 8, seed=2).observations
-    found = observed_information(model, x, particles=64)
+    found = observed_information(model, x, particles=64, target="paper")
     assert abs(found.code_entropy) < 1e-12
     # all paths are one path, up to the rounding of a mean
     assert found.trace_missing_switching < 1e-20 * found.trace_missing
@@ -214,7 +215,7 @@ def test_what_was_not_observed_leaves_less_information():
 def test_few_particles_at_the_start_of_all_paths_give_a_warning():
     model, x = small_model(1, steps=60)
     with pytest.warns(FewPathsWarning, match="pass through . different particles"):
-        observed_information(model, x, particles=4, passes=2, paths=32)
+        observed_information(model, x, method="ancestors", particles=4, passes=2, paths=32)
 
 
 def test_the_summary_can_be_read():

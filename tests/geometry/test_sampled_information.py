@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::palrnn.inference.FewPathsWarnin
 
 def sampled(model, x, **budget):
     """One pass of the filter, unless told otherwise."""
-    return observed_information(model, x, **({"states": "sampled", "passes": 1} | budget))
+    return observed_information(model, x, **({"states": "sampled", "passes": 1, "target": "paper"} | budget))
 
 
 @pytest.fixture(scope="module")

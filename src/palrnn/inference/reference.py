@@ -15,14 +15,15 @@ given its gates so far and x_{1:t}. Arrays have one row per particle: ``(n, ...)
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
-from palrnn.engine.progress import Progress
 from palrnn.inference.codes import words_of
+from palrnn.inference.collectors import Steps
 from palrnn.inference.config import FilterConfig
 from palrnn.inference.kernels.noise import gate_normals, resampling_uniforms
 from palrnn.inference.kernels.resampling import settle
@@ -54,11 +55,13 @@ class Gates(NamedTuple):
 
 
 def filter_pass(
-    model: PALRNN, x: Floats, config: FilterConfig, key: int, plan: NDArray[np.int8], progress: Progress
-) -> Record:
-    """Return the record of one pass; ``plan (T-1,)`` says where to resample, -1 where the ESS decides."""
+    model: PALRNN, x: Floats, config: FilterConfig, key: int, schedule: NDArray[np.int8], record: Record
+) -> Iterator[Steps]:
+    """Fill the ``record`` of one pass, and yield each transition when it is finished.
+
+    ``schedule (T-1,)`` says where to resample, -1 where the effective sample size decides.
+    """
     steps, n, gates = len(x) - 1, config.particles, gates_of(model)
-    record = Record.empty(steps, n, model.drift.latent_dim, model.drift.gated)
     beliefs, log_weights = initial_beliefs(model, x[0], n), record.log_weights
     record.mean[0] = beliefs.mean[0]
     for t in range(steps):
@@ -75,22 +78,17 @@ def filter_pass(
         alive = weights > 0  # the mean of a dead particle may be infinite
         record.mean[t + 1] = weights[alive] @ beliefs.mean[alive]
         record.code_words[t] = words_of(codes)
-        record.gate_probability[t] = weights @ codes
-        record.code_entropy[t] = code_entropy(codes, weights)
-        record.bit_entropy[t] = bit_entropy(record.gate_probability[t])
         record.ess[t] = effective_sample_size(weights)
-        progress(t + 1, steps, {"log_evidence": float(record.increments[: t + 1].sum())})
-        if t + 1 == steps:  # resampling would only add noise
-            break
-        ancestors = record.ancestors[t + 1]
-        ancestors[:] = np.arange(n)
-        record.resampled[t] = record.ess[t] < config.ess_threshold * n if plan[t] < 0 else plan[t]
-        if record.resampled[t]:
+        due = record.ess[t] < config.ess_threshold * n if schedule[t] < 0 else schedule[t] > 0
+        if due and t + 1 < steps:  # after the last step it would only add noise
+            record.resampled[t] = True
+            ancestors = record.ancestors[t + 1]
             SCHEMES[config.resampling](weights, resampling_noise(key, t, n), ancestors)
-            record.survivors[t] = settle(ancestors)
+            settle(ancestors)
             beliefs = Beliefs(beliefs.mean[ancestors], beliefs.cov[ancestors])
             log_weights[:] = -math.log(n)
-    return record
+        now = slice(t, t + 1)
+        yield Steps(t, weights[None], record.code_words[now], record.ancestors[now], codes.shape[1])
 
 
 def gates_of(model: PALRNN) -> Gates:
@@ -221,22 +219,36 @@ def effective_sample_size(weights: Floats) -> float:
     return float(1.0 / np.sum(weights * weights))
 
 
-def code_entropy(codes: Bools, weights: Floats) -> float:
-    """H = -sum_c p(c) log2 p(c) in bits, p(c) the weight of the particles with code c, ``codes (n, P)``."""
+def code_entropy(steps: Steps) -> Floats:
+    """H = -sum_c p(c) log2 p(c) in bits, p(c) the weight of the particles with code c, of each transition."""
+    return np.array([_entropy_of_codes(*both) for both in zip(steps.codes, steps.weights, strict=True)])
+
+
+def _entropy_of_codes(codes: Bools, weights: Floats) -> float:
     _, number = np.unique(codes, axis=0, return_inverse=True)
     masses = np.bincount(number.ravel(), weights).astype(np.float64)
     return float(entropy_terms(masses).sum())
 
 
-def bit_entropy(probability: Floats) -> float:
-    """The summed entropies of single gates in bits: the paper's proxy for many; ``probability (P,)``."""
-    return float((entropy_terms(probability) + entropy_terms(1.0 - probability)).sum())
+def gate_probability(steps: Steps) -> Floats:
+    """P(c_j = 1), the weight of the particles whose gate j is open, of each transition, ``(k, P)``."""
+    return np.einsum("tn,tnj->tj", steps.weights, steps.codes)
+
+
+def bit_entropy(steps: Steps) -> Floats:
+    """The summed entropies of single gates in bits, of each transition: the paper's proxy for many gates."""
+    probability = gate_probability(steps)
+    return np.asarray((entropy_terms(probability) + entropy_terms(1.0 - probability)).sum(axis=-1))
 
 
 def entropy_terms(probability: Floats) -> Floats:
     """-p log2 p, which is 0 at p = 0."""
     positive = np.where(probability > 0, probability, 1.0)
     return -positive * np.log2(positive)
+
+
+#: What is collected of every pass.
+DIAGNOSTICS = {"code_entropy": code_entropy, "bit_entropy": bit_entropy, "gate_probability": gate_probability}
 
 
 def gate_noise(key: int, step: int, n: int, gated: int) -> Floats:

@@ -79,7 +79,7 @@ def _advance(A, W, gated, z, forced, seen, alpha, J, S, out):
 
 @kernel
 def sensitivity_rows(A, W, gated, states, begin, tau, alpha, scale, S, rows):
-    """Advance S over the steps ``begin, begin + 1, ...`` and keep the scaled rows of B S_{t+1}.
+    """Advance S over the steps ``begin, begin + 1, ...`` and keep the scaled rows of B S_{t+1} (eq. tfgn).
 
     states (T-1, M); scale (N,) multiplies the observed rows (1 / deviation); S (M, p) is the sensitivity at
     ``begin`` on entry, at the end on return; rows (steps, N, p) gets scale_n dz_{t+1,n} / dtheta per step.
@@ -98,7 +98,7 @@ def sensitivity_rows(A, W, gated, states, begin, tau, alpha, scale, S, rows):
 
 @kernel
 def sensitivity_trace(A, W, gated, states, tau, alpha, scale):
-    """Return sum_t sum_n scale_n^2 |dz_{t+1,n} / dtheta|^2, holding only one S (M, p)."""
+    """Return sum_t sum_n scale_n^2 |dz_{t+1,n} / dtheta|^2 (eq. tfgn), holding only one S (M, p)."""
     steps, dim = states.shape
     seen = scale.shape[0]
     J = np.empty((dim, dim))
