@@ -20,18 +20,19 @@ class InformationConfig(FilterConfig):
     ``state_paths`` of each pass their exact information (matrix, trace or products). ``states="sampled"`` is
     the paper's estimator: ``states_per_path`` sampled states stand for each path.
 
-    ``method`` is that of `smooth` (None: its own choice for the target). ``lags`` leaves pairs of times
-    further apart than that out of traces, for long segments (None: none; matrices and products always have
-    all).
+    ``method`` and ``sweeps`` are those of `smooth` (None: its own choice for the target). ``lags`` leaves
+    pairs of times further apart than that out of traces, for long segments (None: keep all; matrices and
+    products always have all).
     """
 
     target: Literal["paper", "exact"] = "exact"
     states: Literal["exact", "sampled"] = "exact"
     passes: Count = 4
-    paths: Annotated[Count, Field(ge=2)] = 32
-    state_paths: Count = 2
+    paths: Annotated[Count, Field(ge=2)] = 16
+    state_paths: Count = 1
     states_per_path: Count = 1
     method: str | None = None
+    sweeps: Count = 1
     lags: Count | None = None
 
     def filter_config(self, number: int = 0) -> FilterConfig:
@@ -70,6 +71,7 @@ class InformationSettings(TypedDict, total=False):
     state_paths: int
     states_per_path: int
     method: str | None
+    sweeps: int
     lags: int | None
 
 

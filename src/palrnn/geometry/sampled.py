@@ -150,6 +150,7 @@ def _batches(
             states_per_path=draws,
             seed=stream,
             method=config.method,
+            sweeps=config.sweeps,
         )
         lineages.append(samples.lineages)
         yield samples.codes, samples.states
