@@ -170,7 +170,7 @@ def spectra(pairs: Sequence[tuple[str, Measures]]) -> Figure:
     return Figure(
         "spectra",
         "Eigenvalues of the two information matrices, per step",
-        sentence(words, "Negative eigenvalues, which a noisy estimate can have, are left out."),
+        sentence(words, "Negative eigenvalues are left out."),
         tuple(traces),
         {"xaxis": axis("number"), "yaxis": log_axis("eigenvalue", np.array([row[-1] for row in rows]))},
         downloads=(csv_download("eigenvalues.csv", ("run", "matrix", "number", "eigenvalue"), rows),),
