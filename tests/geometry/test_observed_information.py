@@ -207,7 +207,7 @@ def test_what_was_not_observed_leaves_less_information():
     model, x = small_model(1, steps=12)
     gaps = x.copy()
     gaps[4:9] = np.nan
-    whole, part = (observed_information(model, y, particles=64) for y in (x, gaps))
+    whole, part = (observed_information(model, y, particles=64, paths=128, passes=6) for y in (x, gaps))
     # more of the state is unknown, so a larger share of the complete information is missing
     assert part.mir > whole.mir + 3 * np.hypot(whole.standard_errors["mir"], part.standard_errors["mir"])
 

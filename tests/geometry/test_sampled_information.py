@@ -142,3 +142,11 @@ def test_paths_that_have_coalesced_give_a_warning():
     model, x = small_model(1, steps=40)
     with pytest.warns(FewPathsWarning, match="different particles"):
         sampled(model, x, particles=4, paths=64, states_per_path=8)
+
+
+def test_only_models_that_its_formulas_know_are_sampled():
+    model, x = small_model(1, steps=12)
+    full = PALRNN(model.drift, [[0.25, 0.1], [0.1, 0.25]], 0.4, 0.4)
+    with pytest.raises(ValueError, match=r"diagonal process noise .* states='exact' takes every model"):
+        sampled(full, x, particles=8, paths=4)
+    assert np.isfinite(observed_information(full, x, particles=8, paths=4).trace_observed)

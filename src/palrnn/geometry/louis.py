@@ -32,7 +32,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.geometry.kernels import sampled
 from palrnn.geometry.traces import louis_traces
-from palrnn.model import PALRNN
+from palrnn.model import ALRNN, PALRNN
 from palrnn.model.families.alrnn_layout import row_indices
 
 
@@ -247,6 +247,11 @@ def gathered_terms(
     """Return the terms from batches of (codes, states), ``paths`` in total, holding one batch at a time."""
     pin_blas()
     drift, variances = model.drift, model.process_variances
+    if not isinstance(drift, ALRNN) or not model.process.is_diagonal:
+        raise ValueError(
+            "model must be an AL-RNN with diagonal process noise for sampled states, got "
+            f"{type(drift).__name__} with {model.process!r}; states='exact' takes every model"
+        )
     dim, size = drift.latent_dim, drift.latent_dim + drift.gated + 1
     gram, traces, scores, done = np.zeros((size, size)), np.empty(paths), np.empty((0, 0, 0)), 0
     packed: list[bytes] = []
