@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,13 +65,9 @@ def filter_pass(
     beliefs, log_weights = initial_beliefs(model, x[0], n), record.log_weights
     record.mean[0] = beliefs.mean[0]
     for t in range(steps):
-        with np.errstate(all="ignore"):  # what overflows is a dead particle
-            noise = gate_noise(key, t, n, model.drift.gated)
-            codes, beliefs = draw_gates(beliefs, gates, noise, config.target)
-            J, b = model.drift.affine(codes)
-            beliefs = predict(beliefs, J, b, model.process_covariance)
-            beliefs, log_likelihood = observe(beliefs, model, x[t + 1])
-            log_weights[:], record.increments[t] = reweigh(log_weights, log_likelihood)
+        noise = gate_noise(key, t, n, model.drift.gated)
+        codes, beliefs, log_likelihood = transition(model, gates, beliefs, noise, config.target, x[t + 1])
+        log_weights[:], record.increments[t] = reweigh(log_weights, log_likelihood)
         if math.isnan(record.increments[t]):
             raise FilterDiedError.at(t, steps, n)
         weights = np.exp(log_weights)
@@ -89,6 +85,17 @@ def filter_pass(
             log_weights[:] = -math.log(n)
         now = slice(t, t + 1)
         yield Steps(t, weights[None], record.code_words[now], record.ancestors[now], codes.shape[1])
+
+
+def transition(
+    model: PALRNN, gates: Gates, beliefs: Beliefs, noise: Floats, target: str, x: Floats
+) -> tuple[Bools, Beliefs, Floats]:
+    """Take all particles to the next row ``x (N,)``: return codes, beliefs given it, and log p(x | past)."""
+    with np.errstate(all="ignore"):  # what overflows is a dead particle
+        codes, beliefs = draw_gates(beliefs, gates, noise, target)
+        J, b = model.drift.affine(codes)
+        beliefs = predict(beliefs, J, b, model.process_covariance)
+        return codes, *observe(beliefs, model, x)
 
 
 def gates_of(model: PALRNN) -> Gates:
@@ -199,6 +206,7 @@ def transposed(matrices: Floats) -> Floats:
     return matrices.swapaxes(-1, -2)
 
 
+@np.errstate(all="ignore")
 def reweigh(log_weights: Floats, log_likelihood: Floats) -> tuple[Floats, float]:
     """w_i <- w_i p(x | i) / sum_j w_j p(x | j); return log w and the log of the sum, NaN if all are dead.
 
@@ -263,3 +271,45 @@ def resampling_noise(key: int, step: int, n: int) -> Floats:
     uniforms = np.empty(n)
     resampling_uniforms(np.uint64(key), step, uniforms)
     return uniforms
+
+
+class Cloud:
+    """The particles at one time, for `Stepper`: see `palrnn.inference.fast_filter.Cloud`."""
+
+    def __init__(self, model: PALRNN, x1: Floats, config: FilterConfig, key: int) -> None:
+        self.model, self.config, self.key = model, config, key
+        self._gates = gates_of(model)
+        self._beliefs = initial_beliefs(model, x1, config.particles)
+        self.log_weights = np.full(config.particles, -math.log(config.particles))
+        self.codes: Bools | None = None
+
+    def advance(self, t: int, x: Floats) -> float:
+        """Take transition ``t`` to the next row ``x (N,)``; return the increment, NaN if all have died."""
+        n, drift = self.config.particles, self.model.drift
+        if t > 0 and effective_sample_size(self.weights) < self.config.ess_threshold * n:
+            ancestors = np.arange(n, dtype=np.int32)
+            SCHEMES[self.config.resampling](self.weights, resampling_noise(self.key, t - 1, n), ancestors)
+            settle(ancestors)
+            self._beliefs = self.beliefs(ancestors)
+            self.log_weights[:] = -math.log(n)
+        noise = gate_noise(self.key, t, n, drift.gated)
+        self.codes, self._beliefs, log_likelihood = transition(
+            self.model, self._gates, self._beliefs, noise, self.config.target, x
+        )
+        self.log_weights, increment = reweigh(self.log_weights, log_likelihood)
+        return increment
+
+    @property
+    def weights(self) -> Floats:
+        """The normalised weights, ``(n,)``."""
+        return np.exp(self.log_weights)
+
+    @property
+    def mean(self) -> Floats:
+        """The filtered mean of the state, ``(M,)``."""
+        alive = self.weights > 0
+        return np.asarray(self.weights[alive] @ self._beliefs.mean[alive])
+
+    def beliefs(self, particles: NDArray[Any]) -> Beliefs:
+        """The beliefs over the state of some ``particles (k,)``."""
+        return Beliefs(self._beliefs.mean[particles], self._beliefs.cov[particles])

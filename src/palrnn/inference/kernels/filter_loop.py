@@ -86,6 +86,7 @@ def filter_steps(arrays, how, x, start, stop, mean, cov, work, weights, record):
     `initial_bundles`) and are changed in place; row t - start of ``weights (stop - start, n)`` receives the
     weights of t, ``record`` what is kept of a pass (see `Record`).
 
+    Random numbers are counted from transition ``how.origin`` on, where ``x`` begins later than its series.
     Return the next transition to take; -1 - t if all particles died at t. Where resampling is due and only
     Python can do it (``how.scheme`` is OUTSIDE), return before it.
     """
@@ -96,7 +97,8 @@ def filter_steps(arrays, how, x, start, stop, mean, cov, work, weights, record):
     inputs, seen = work.gates[free:], np.empty((x.shape[1], LANES))
     loglik, uniforms = np.empty(bundles * LANES), np.empty(particles)
     for t in range(start, stop):
-        gate_key, words, now = stream_key(key, t, GATES), record.code_words[t], weights[t - start]
+        gate_key = stream_key(key, how.origin + t, GATES)
+        words, now = record.code_words[t], weights[t - start]
         for n in range(x.shape[1]):
             seen[n] = x[t + 1, n]
         for b in range(bundles):
@@ -125,7 +127,7 @@ def filter_steps(arrays, how, x, start, stop, mean, cov, work, weights, record):
         if scheme == OUTSIDE:
             return t + 1
         ancestors = record.ancestors[t + 1]
-        resampling_uniforms(key, t, uniforms)
+        resampling_uniforms(key, how.origin + t, uniforms)
         resample(scheme, now, uniforms, ancestors)
         inherit(ancestors, mean, cov, log_weights)
     return stop
