@@ -31,7 +31,7 @@ class InformationConfig(FilterConfig):
     paths: Annotated[Count, Field(ge=2)] = 16
     state_paths: Count = 1
     states_per_path: Count = 1
-    method: str | None = None
+    method: Literal["ancestors", "gibbs"] | None = None
     sweeps: Count = 1
     lags: Count | None = None
 

@@ -7,6 +7,7 @@ from typing import Unpack
 
 from numpy.typing import ArrayLike
 
+from palrnn.engine.checks import as_instance
 from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.geometry.config import InformationConfig, InformationSettings
 from palrnn.geometry.exact import exact_information
@@ -32,13 +33,12 @@ def observed_information(
 
     With ``states="exact"``, the default, gate paths are sampled and everything given a path is exact; with
     ``states="sampled"`` states are sampled, too, as in the paper. The other settings are those of
-    `InformationConfig`, given as keywords, as a ``config``, or as a ``config`` with some of them changed. NaN
-    in
-    ``x[1:]`` means not observed.
+    `InformationConfig`, given as keywords, as a ``config``, or as a ``config`` with some of them changed;
+    ``InformationConfig.paper()`` is the paper's estimator. NaN in ``x[1:]`` means not observed.
 
     Warns with `FewPathsWarning` where nearly all paths come from a few particles of the filter.
     """
-    chosen = InformationConfig() if config is None else config
+    chosen = InformationConfig() if config is None else as_instance(config, "config", InformationConfig)
     chosen = chosen.changed(**settings) if settings else chosen
     series = checked_series(model, x)
     estimate = exact_information if chosen.states == "exact" else sampled_information
