@@ -73,20 +73,21 @@ def compare_geometries(
 
 def _likelihood(observed: ObservedInformation, dense: bool) -> dict[str, Any]:
     """Return the figures of the marginal likelihood; traces per step."""
-    errors = observed.standard_errors
+    errors, others = observed.standard_errors, observed.leave_one_out
     values: dict[str, Any] = {
         "parameters": observed.parameters,
         "steps": observed.steps,
-        "entropy_bits": observed.code_entropy,
         "entropy_bound": observed.entropy_bound,
-        "ess": observed.ess,
         "distinct": [int(observed.distinct.min()), int(observed.distinct.max())],
-        "log_evidence": observed.log_evidence,
         "mir": observed.mir,
         "mir_stderr": errors["mir"],
-        "missing_dimensions": observed.missing_dimensions if dense else None,
         "informed_dimensions": observed.informed_dimensions if dense else None,
     }
+    by_pass = {"entropy_bits": "code_entropy", "ess": "ess", "log_evidence": "log_evidence"}
+    by_pass |= {"missing_dimensions": "missing_dimensions"} if dense else {}
+    for name, source in by_pass.items():
+        values[name] = getattr(observed, source)
+        values[f"{name}_stderr"] = observed.error_of([getattr(part, source) for part in others])
     for name in ("observed", "complete", "missing", "missing_state", "missing_switching"):
         known = name in observed.traces
         values[f"trace_{name}"] = observed.traces[name] / observed.steps if known else None

@@ -99,7 +99,9 @@ def geometry_table(found: Sequence[GeometryComparison], names: Sequence[str] = (
         row("  by the unseen state", trace("trace_missing_state"), "given the gates"),
         row("  by the unseen gates", trace("trace_missing_switching"), "switching ambiguity"),
         row(
-            "Missing-information ratio", lambda m: percent(m["mir"]), "share of the complete-data information"
+            "Missing-information ratio",
+            lambda m: percent(m["mir"]) + (f" ± {percent(m['mir_stderr'])}" if m.get("mir_stderr") else ""),
+            "share of the complete-data information",
         ),
         row(
             "Log-determinant gap, decades",
@@ -119,14 +121,18 @@ def geometry_table(found: Sequence[GeometryComparison], names: Sequence[str] = (
         ),
         row(
             "Mean code entropy, bits",
-            lambda m: number(m["entropy_bits"]),
+            lambda m: _with_error(m["entropy_bits"], m.get("entropy_bits_stderr")),
             f"at most {number(first['entropy_bound'])} with {first['particles']} particles",
         ),
-        row("Effective sample size", lambda m: number(m["ess"]), f"of {first['particles']}"),
+        row(
+            "Effective sample size",
+            lambda m: _with_error(m["ess"], m.get("ess_stderr")),
+            f"of {first['particles']}",
+        ),
     ]
     caption = (
         f"Mismatch on {first['steps']} steps: {first['particles']} particles, {_samples(first)}, target "
-        f"{first['target']}."
+        f"{first['target']}; errors over independent passes of the filter."
     )
     header = ("", *names, "How to read it")
     return Table(caption, header, tuple(rows), (csv_download("geometry.csv", header, rows),))
@@ -276,7 +282,7 @@ def _without_matrices(name: str, measures: Measures) -> Note:
 def _negative(measures: Measures) -> str:
     if measures.get("negative") is None or not _has_matrices(measures):
         return "not computed"
-    return f"{measures['negative']} of {measures['parameters']}"
+    return f"{_with_error(measures['negative'], measures.get('negative_stderr'))} of {measures['parameters']}"
 
 
 def _has_matrices(measures: Measures) -> bool:
