@@ -40,7 +40,7 @@ def geometry_command(
     ] = "exact",
     particles: Annotated[int | None, _option("Particles of the filter (256).", _BUDGET)] = None,
     passes: Annotated[int | None, _option("Independent passes of the filter (4).", _BUDGET)] = None,
-    paths: Annotated[int | None, _option("Gate paths drawn from each (16).", _BUDGET)] = None,
+    paths: Annotated[int | None, _option("Gate paths drawn from each (12).", _BUDGET)] = None,
     target: Annotated[
         str | None, _option("What the filter targets: exact or paper (exact).", _BUDGET)
     ] = None,

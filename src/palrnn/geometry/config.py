@@ -28,11 +28,11 @@ class InformationConfig(FilterConfig):
     target: Literal["paper", "exact"] = "exact"
     states: Literal["exact", "sampled"] = "exact"
     passes: Count = 4
-    paths: Annotated[Count, Field(ge=2)] = 16
+    paths: Annotated[Count, Field(ge=2)] = 12
     state_paths: Count = 1
     states_per_path: Count = 1
     method: Literal["ancestors", "gibbs"] | None = None
-    sweeps: Count = 1
+    sweeps: Count = 2
     lags: Count | None = None
 
     def filter_config(self, number: int = 0) -> FilterConfig:
