@@ -22,6 +22,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "load_trials",
         "lorenz63",
         "lorenz96",
+        "noise_level",
         "rossler",
         "subsequences",
         "suggest_tau",
