@@ -97,8 +97,11 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "windowed_evidence",
     ),
     "geometry": (
+        "GeometryComparison",
+        "GeometryConfig",
         "ITFOperator",
         "IndefiniteInformationWarning",
+        "InformationConfig",
         "LaplacePosterior",
         "Mismatch",
         "ObservedInformation",
