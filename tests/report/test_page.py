@@ -26,6 +26,7 @@ from palrnn.report.drawing import within_sight
 from palrnn.report.page import page_html
 from palrnn.report.registry import headlines
 from palrnn.report.sections.attractor import portrait
+from palrnn.report.sections.power import power
 from palrnn.report.view import Run
 from palrnn.tuning import Comparison
 
@@ -88,9 +89,9 @@ def test_every_element_is_closed_and_every_id_is_unique(page: Reader) -> None:
     assert [key for key, count in ids.items() if count > 1] == []
 
 
-def test_every_section_of_the_issue_is_there(page: Reader) -> None:
+def test_every_section_is_there(page: Reader) -> None:
     keys = {attributes["id"] for attributes in page.all("section")}
-    wanted = "glance done attractor series training invariants symbols geometry filter evidence"
+    wanted = "glance done attractor series training invariants power symbols geometry filter evidence"
     assert keys == set(wanted.split())
     linked = {attributes["href"][1:] for attributes in page.all("a") if attributes["href"].startswith("#")}
     assert keys < linked
@@ -260,6 +261,16 @@ def test_a_path_to_infinity_does_not_set_the_scale() -> None:
     assert np.nanmax(np.abs(sight)) < 20 * width
     assert np.isnan(sight).any()
     np.testing.assert_array_equal(within_sight(run.reference, run.reference), run.reference)
+
+
+def test_the_power_spectra_stand_beside_each_other() -> None:
+    run = example_run()
+    figure = power(run, "power")
+    assert [trace["name"] for trace in figure.traces][:2] == ["x, reference", "x, model"]
+    assert len(figure.traces) == 6
+    # Lorenz-63 turns about 1.3 times per unit of time, which its third coordinate shows
+    assert "z has most power at 1.3" in figure.summary
+    assert "D_H = 0.07" in figure.summary
 
 
 def test_six_runs_side_by_side_stay_below_eight_megabytes(tmp_path: Path) -> None:

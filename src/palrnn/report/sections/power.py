@@ -1,0 +1,67 @@
+"""Power spectra: at which frequencies the model moves, and the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from palrnn.invariants import Scorecard, power_spectrum
+from palrnn.report.blocks import Block, Figure, csv_download, number, typed_array
+from palrnn.report.drawing import axis, colour, line, per_run, sentence, thinned
+from palrnn.report.registry import section
+from palrnn.report.view import Run
+
+# coordinates that are drawn, and frequencies at most
+_COORDINATES, _FREQUENCIES = 3, 150
+
+
+@section(
+    "power",
+    "Frequencies",
+    order=55,
+    needs="invariants",
+    lead="How much of the motion is at which frequency. A model whose spectrum is a line where that of the "
+    "reference is broad has found a cycle instead of the dynamics.",
+)
+def spectra(runs: Sequence[Run]) -> tuple[Block, ...]:
+    """Return one figure per run that did not diverge."""
+    having = [run for run in runs if run["invariants"].hard.spectrum_distance is not None]
+    return per_run(having, lambda run, key: [power(run, f"{key}-power")])
+
+
+def power(run: Run, key: str) -> Figure:
+    """Return the smoothed power spectra of the first coordinates, of the model and of the reference."""
+    card: Scorecard = run["invariants"]
+    length = min(len(card.reference), len(card.hard.generated))
+    shown = thinned(length // 2, _FREQUENCIES) + 1
+    frequencies = shown / (length * (run.dt or 1.0))
+    made, true = (power_spectrum(x[:length])[shown] for x in (card.hard.generated, card.reference))
+    traces, rows = [], []
+    for i in range(min(_COORDINATES, true.shape[1])):
+        for words, values, dash in (("reference", true[:, i], "dot"), ("model", made[:, i], "solid")):
+            name = f"{run.columns[i]}, {words}"
+            # what has no power has no logarithm
+            drawn = typed_array(np.where(values > 0, values, np.nan))
+            trace = line(typed_array(frequencies), drawn, name, colour(i))
+            traces.append(trace | {"line": {"color": colour(i), "width": 1.5, "dash": dash}})
+        rows += [
+            (run.columns[i], *row)
+            for row in zip(frequencies.tolist(), true[:, i].tolist(), made[:, i].tolist(), strict=True)
+        ]
+    unit = "cycles per step" if run.dt is None else "cycles per unit of time"
+    peaks = [
+        f"{run.columns[i]} has most power at {number(float(frequencies[true[:, i].argmax()]))} {unit}, "
+        f"the model at {number(float(frequencies[made[:, i].argmax()]))}"
+        for i in range(min(_COORDINATES, true.shape[1]))
+    ]
+    distance = f"Their distance is D_H = {number(card.hard.spectrum_distance)}."
+    header = ("coordinate", "frequency", "reference", "model")
+    return Figure(
+        key,
+        "Power spectra",
+        sentence(peaks, distance),
+        tuple(traces),
+        {"xaxis": axis(unit, type="log"), "yaxis": axis("power", type="log", exponentformat="power")},
+        downloads=(csv_download("power.csv", header, rows),),
+    )
