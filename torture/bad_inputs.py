@@ -34,6 +34,7 @@ RESULTS = {
     "Evidence",
     "Filtered",
     "Forcing",
+    "GeometryComparison",
     "Gradient",
     "History",
     "LaplacePosterior",
@@ -52,6 +53,8 @@ RESULTS = {
     "Surrogate",
     "TrainResult",
     "TuningHistory",
+    "Verdict",
+    "Viability",
 }
 #: What people make such results with.
 METHODS = ("Dataset.prepare",)

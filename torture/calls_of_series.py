@@ -55,6 +55,7 @@ def _data() -> dict[str, Row]:
             {"mean": np.zeros(3), "std": np.ones(3)},
             {"mean": v.array(np.ones(3)).without("longer", "nothing"), "std": v.array(np.ones(3))},
         ),
+        "noise_level": Row({"x": x}, {"x": plain}),
         "add_observation_noise": Row(
             {"x": x, "std": 0.1, "scale": np.ones(3)},
             {
@@ -176,6 +177,7 @@ def _invariants() -> dict[str, Row]:
         "bins": v.size(),
         "smoothing": v.number(above=0.0),
         "protocol": v.choice(),
+        "delay": v.size(optional=True),
         "seed": v.seed(),
     }
     return {
@@ -213,7 +215,13 @@ def _invariants() -> dict[str, Row]:
             | judged,
         ),
         "fixed_points": Row(
-            {"model": drift}, {"model": v.instance(), "virtual": None, "most_gated": v.size(0, most=24)}
+            {"model": drift, "within": np.zeros((1, drift.gated), dtype=bool)},
+            {
+                "model": v.instance(),
+                "virtual": None,
+                "most_gated": v.size(0, most=24),
+                "within": v.instance(optional=True),
+            },
         ),
         "lyapunov_spectrum": Row(
             {"model": drift, "x1": x[0], "steps": 50, "discard": 5},
@@ -275,6 +283,7 @@ def _invariants() -> dict[str, Row]:
                 "seed": v.seed(),
             },
         ),
+        "spread_starts": Row({"x": x}, {"x": plain, "count": v.size()}),
         "stochastic_counterparts": Row(
             {"model": model, "reference": x, "discard": 10},
             {"model": v.instance(), "reference": fixed, "settings": None},
@@ -283,5 +292,15 @@ def _invariants() -> dict[str, Row]:
         "symbolic_dynamics": Row(
             {"codes": x > 0},
             {"codes": v.series(x, columns=False).without("booleans", "no columns")},
+        ),
+        "viability": Row(
+            {"model": drift, "starts": x[:10], "steps": 1000, "data": x},
+            {
+                "model": v.instance(),
+                "starts": fixed,
+                "steps": v.size(1000),
+                "data": optional(fixed),
+                "still": v.number(above=0.0),
+            },
         ),
     }

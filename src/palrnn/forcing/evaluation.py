@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.forcing.history import Evaluation
-from palrnn.invariants import quantities_of_interest
+from palrnn.invariants import quantities_of_interest, spread_starts, viability
+from palrnn.invariants.state_space import delay_for
 from palrnn.model import PALRNN, Surrogate, drift_of
 
 
@@ -16,15 +20,23 @@ def free_running_evaluation(
     steps: int = 10_000,
     discard: int = 1000,
     dt: float = 1.0,
+    long_steps: int | None = None,
 ) -> Evaluation:
     """Measure ``model`` on a free run of ``steps`` steps from ``heldout[0]``, the first ``discard`` left out.
 
     The reference is as long as what is kept of the run, if ``heldout (T, N)`` is, so that the value compares
     with `dstsp_floor` at that length. Histograms over the reference's box do not depend on the units of the
     coordinates, so standardised data will do. A model that diverges has D_stsp infinite and exponent NaN.
+    With ``long_steps``, it also runs so long from 10 rows of ``heldout``, to see from how many it lives.
     """
     heldout = as_series(heldout, "heldout", dim=drift_of(model).observed_dim)
     discard = as_int(discard, "discard")
+    life_steps = None if long_steps is None else as_int(long_steps, "long_steps", least=1000)
     kept = as_int(steps, "steps", least=discard + 1) - discard
-    found = quantities_of_interest(model, heldout[:kept], steps=kept, discard=discard, dt=dt).numbers()
-    return Evaluation(update, found["dstsp"], found["outside"], found["lyapunov"])
+    how: dict[str, Any] = {"steps": kept, "discard": discard, "dt": dt, "delay": delay_for(heldout[:kept])}
+    found = quantities_of_interest(model, heldout[:kept], **how).numbers()
+    alive = math.nan
+    if life_steps is not None:
+        life = viability(model, spread_starts(heldout), life_steps, data=heldout)
+        alive = life.alive / len(life.fates)
+    return Evaluation(update, found["dstsp"], found["outside"], found["lyapunov"], alive)

@@ -89,6 +89,7 @@ def quantities_of_interest(
     bins: int = 30,
     smoothing: float = 1e-5,
     protocol: str = "paper",
+    delay: int | None = None,
     sigma: float = 20.0,
     seed: int = 0,
 ) -> Quantities:
@@ -98,7 +99,7 @@ def quantities_of_interest(
     hard-gated counterpart). The run starts at ``x1``, by default the first reference point, and keeps
     ``steps`` states, by default as many as the reference has, after ``discard``. Compared are the observed
     coordinates, with observation noise only if ``observation_noise``. ``k`` Lyapunov exponents come from the
-    same start and length.
+    same start and length. ``bins`` to ``delay`` are settings of `dstsp`.
     """
     seen = drift_of(model).observed_dim
     truth = as_series(reference, "reference", dim=seen)
@@ -118,6 +119,7 @@ def quantities_of_interest(
         bins=bins,
         smoothing=smoothing,
         protocol=protocol,
+        delay=delay,
         sigma=sigma,
         seed=seed,
     )
@@ -137,6 +139,7 @@ def quantities_from(
     bins: int = 30,
     smoothing: float = 1e-5,
     protocol: str = "paper",
+    delay: int | None = None,
     sigma: float = 20.0,
     seed: int = 0,
 ) -> Quantities:
@@ -148,7 +151,7 @@ def quantities_from(
         try:
             lyapunov = lyapunov_spectrum(model, start, steps=steps, discard=discard, dt=dt, k=k, seed=seed)
             settings: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol}
-            divergence = dstsp(generated, reference, **settings, seed=seed)
+            divergence = dstsp(generated, reference, **settings, delay=delay, seed=seed)
             distance = spectrum_distance(generated, reference, sigma=sigma)
             return Quantities(divergence, distance, lyapunov, generated, states)
         except DivergenceError as error:

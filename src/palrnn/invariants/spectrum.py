@@ -8,15 +8,21 @@ from scipy.ndimage import gaussian_filter1d
 
 from palrnn.engine.checks import Floats, as_float, as_series
 
+_LEAST, _PARTS = 16, 6
+
 
 def power_spectrum(x: ArrayLike, *, sigma: float = 20.0) -> Floats:
     """Return the smoothed power spectrum of each column of ``x (T, N)``, summing to 1: ``(T // 2 + 1, N)``.
 
-    The mean is removed, and the periodogram is smoothed by a Gaussian of ``sigma`` frequency bins. A constant
-    column has no spectrum and gives zeros.
+    The mean is removed, and the periodogram is smoothed by a Gaussian of ``sigma`` frequency bins, but never
+    of more than a sixth of the spectrum, which counts below 240 steps; below 16 there is no spectrum to speak
+    of. A constant column has none and gives zeros.
     """
     series = as_series(x)
-    sigma = as_float(sigma, "sigma", least=0.0)
+    if len(series) < _LEAST:
+        raise ValueError(f"x must have {_LEAST} steps for a spectrum, got {len(series)}")
+    # three deviations to both sides are the whole spectrum: a wider kernel would leave nothing of it
+    sigma = min(as_float(sigma, "sigma", least=0.0), (len(series) // 2 + 1) / _PARTS)
     centred = series - series.mean(axis=0)
     # what is left of a constant column is rounding, whose spectrum would look like noise
     # scaled by the largest deviation first: squares of very small numbers would be zero
@@ -39,6 +45,9 @@ def spectrum_distances(generated: ArrayLike, reference: ArrayLike, *, sigma: flo
     truth = as_series(reference, "reference")
     model = as_series(generated, "generated", dim=truth.shape[1])
     length = min(len(truth), len(model))
+    if length < _LEAST:
+        raise ValueError(f"generated and reference must have {_LEAST} steps for a spectrum, got {length}")
+    sigma = as_float(sigma, "sigma", least=0.0)
     p, q = (power_spectrum(series[:length], sigma=sigma) for series in (truth, model))
     distance = np.sqrt(0.5 * ((np.sqrt(p) - np.sqrt(q)) ** 2).sum(axis=0))
     still = p.any(axis=0) != q.any(axis=0)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from palrnn.engine.checks import Floats
-from palrnn.engine.config import Config, Count, Level, Positive, Seed, Whole
+from palrnn.engine.config import Config, Count, Level, Seed, Whole
+from palrnn.geometry import GeometryConfig
 from palrnn.inference import FilterConfig
 from palrnn.runs.record import TuningSettings
 
 
 class InvariantSettings(Config):
     """A free run of ``steps`` after ``discard``, its ``exponents`` (None: all), forecasts ``ahead``, floors.
+
+    From ``starts`` the model runs as long, and for ``long_steps``, to see whether it lives.
 
     ``process_std`` is the noise of the true system (None: that of the data), ``lyapunov`` its largest
     exponent, where no system tells it.
@@ -25,6 +28,8 @@ class InvariantSettings(Config):
     ahead: Count = 20
     pairs: Count = 20
     protocol: str = "paper"
+    starts: Annotated[Count, Field(ge=10)] = 10
+    long_steps: Annotated[Count, Field(ge=1000)] = 100_000
     process_std: Level | None = None
     lyapunov: float | None = None
     seed: Seed = 0
@@ -48,18 +53,11 @@ class FilterSettings(FilterConfig):
         return FilterConfig(**{name: getattr(self, name) for name in FilterConfig.model_fields})
 
 
-class GeometrySettings(Config):
+class GeometrySettings(GeometryConfig):
     """The two information matrices on ``steps`` rows from ``start``, and what the observed one rests on."""
 
     start: Whole = 0
     steps: Annotated[Count, Field(ge=2)] = 200
-    particles: Count = 64
-    paths: Annotated[Count, Field(ge=2)] = 64
-    states_per_path: Count = 32
-    target: Literal["paper", "exact"] = "exact"
-    ridge: Positive = 1e-6
-    k: Count = 50
-    seed: Seed = 0
 
     def segment(self, x: Floats) -> Floats:
         """Return the rows of ``x``."""
