@@ -58,7 +58,8 @@ def check_same_model(file: Path, checkpoint: Checkpoint, state: TrainState) -> N
 
 def _evaluations(stored: Stored, checkpoint: Checkpoint, count: int) -> Floats:
     """Return the measurements so far; older files do not tell which part of the starts lives."""
-    if np.shape(checkpoint.arrays.get("evaluations")) != (count, 4):
+    there = checkpoint.arrays.get("evaluations")
+    if there is None or there.shape != (count, 4):
         return stored.array("evaluations", (count, 5), finite=False)
     measured = stored.array("evaluations", (count, 4), finite=False)
     return np.column_stack([measured, np.full(count, np.nan)])
