@@ -40,8 +40,21 @@ def test_a_simulated_system_becomes_a_model_a_history_and_a_picture(tmp_path, ca
     # what it prints is what `evaluate` prints
     assert run("evaluate", folder, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    for name in ("hard", "dstsp_floor", "spectrum_floor", "reference_exponents", "system", "steps"):
+    for name in (
+        "verdict",
+        "viability",
+        "hard",
+        "dstsp_floor",
+        "spectrum_floor",
+        "reference_exponents",
+        "steps",
+    ):
         assert result[name] == found[name]
+    assert result["system"] == found["system"] == "lorenz63"
+    # 200 updates make no model, and it is told so, with what to try
+    assert result["verdict"]["grade"] == "not usable"
+    assert result["verdict"]["advice"]
+    assert result["viability"]["starts"] == 10
 
 
 def test_a_file_is_standardised_by_its_training_part(tmp_path):

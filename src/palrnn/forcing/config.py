@@ -64,7 +64,8 @@ class TrainConfig(Config):
     clean). With
     ``evaluate_every``, the free-running model is measured after so many updates, on ``evaluate_steps`` steps
     of which the first ``evaluate_discard`` are left out, and on long runs of ``evaluate_long_steps``, which
-    tell whether it lives; ``keep`` decides between the last and the best, which prefers models that live.
+    tell whether it lives; ``keep`` decides between the last and the best, which prefers models that live
+    (`History.best`).
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)

@@ -13,7 +13,7 @@ import numpy as np
 from palrnn.engine.checks import Floats
 from palrnn.engine.files import write_text
 
-_ENDED = 10.0
+_ENDED, _SAME = 10.0, 0.3
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,16 @@ class History:
 
     @property
     def best(self) -> Evaluation | None:
-        """The evaluation with the lowest `Evaluation.score`, the earliest of equals."""
-        return min(self.evaluations, key=lambda e: e.score, default=None)
+        """The latest evaluation whose `Evaluation.score` is as low as any, within 0.3 nats.
+
+        That is what the score of a run changes by with its start, and later models have had more training.
+        """
+        lowest, found = math.inf, None
+        for each in self.evaluations:
+            if found is None or each.score <= lowest + _SAME:
+                found = each
+            lowest = min(lowest, each.score)
+        return found
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write one line per update; the columns of evaluations are empty where there was none."""

@@ -83,13 +83,8 @@ class TrainState:
 
     def evaluated(self, evaluation: Evaluation) -> TrainState:
         """Return the state with one evaluation more."""
-        best = self.history.best
-        better = best is None or evaluation.score < best.score
-        return replace(
-            self,
-            evaluations=(*self.evaluations, evaluation),
-            best_theta=self.theta if better else self.best_theta,
-        )
+        after = replace(self, evaluations=(*self.evaluations, evaluation))
+        return replace(after, best_theta=self.theta) if after.history.best is evaluation else after
 
 
 def initial_model(config: TrainConfig, observed_dim: int) -> Any:
