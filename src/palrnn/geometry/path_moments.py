@@ -132,6 +132,7 @@ def filtered_beliefs(path: LinearPath, inputs: Floats | None = None) -> tuple[fl
 
 
 def explosion() -> FilterDiedError:
+    """Return the error for states, or scores, that are beyond all bounds."""
     return FilterDiedError(
         "the states given a gate path are beyond all bounds, and their covariances no longer positive"
         " definite: the model explodes on this segment"
