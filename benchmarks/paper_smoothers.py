@@ -6,8 +6,8 @@ Each estimate is exact given the gates; only how the gate paths are drawn differ
 covariance over the paths of one pass of the filter, ``four passes`` pools four of them (see
 `palrnn.geometry.exact`). The reference is a long run of particle Gibbs, with seeds of its own. Bias and
 deviation are in percent of it, seconds are of one core, and deviation^2 x seconds says what a method pays for
-its precision. Takes some minutes for each model. With ``--default`` only the default settings are held against
-a longer reference, from 48 independent estimates.
+its precision. Takes some minutes for each model. With ``--default`` only the default settings are held
+against a longer reference, from 48 independent estimates.
 """
 
 from __future__ import annotations
