@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -165,3 +166,12 @@ def test_the_answer_is_plain_values_and_the_arguments_are_checked():
 def test_starts_are_spread_over_the_series():
     x = np.arange(101.0)[:, None]
     assert spread_starts(x, 11)[:, 0].tolist() == list(range(0, 101, 10))
+
+
+def test_large_models_run_in_groups_with_the_same_fates(monkeypatch):
+    tent = _scalar(1.8, -1.8, 1.0)
+    starts = np.concatenate([np.linspace(-0.5, 0.5, 9), [-2.0]])[:, None]
+    whole = viability(tent, starts, 2000).fates
+    # the function has taken the place of its module
+    monkeypatch.setattr(sys.modules["palrnn.invariants.viability"], "_UNITS", 3)
+    assert viability(tent, starts, 2000).fates == whole

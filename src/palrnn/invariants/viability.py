@@ -39,6 +39,8 @@ _TURNS, _TRIES, _SAMPLE, _STRIDE = 20, 12, 1000, 0.25
 _EXACT = 1e-6
 # states that are kept of a run, from which the step of its end is told, and steps that are made at once
 _KEPT, _BLOCK, _AT_ONCE = 10_000, 1000, 20
+# units of all runs that go side by side: 160 megabytes of states at 100,000 steps
+_UNITS = 1000
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,12 @@ def viability(
     steps = as_int(steps, "steps", least=1000)
     threshold = as_float(still, "still", above=0.0)
     box = None if data is None else _box(as_series(data, "data", dim=drift.observed_dim))
-    runs = _Runs(drift, drift.embed(points), steps)
-    return Viability(tuple(runs.fate(s, box, threshold) for s in range(len(points))), steps)
+    fates, together = [], max(1, _UNITS // drift.latent_dim)
+    for first in range(0, len(points), together):
+        group = drift.embed(points[first : first + together])
+        runs = _Runs(drift, group, steps)
+        fates += [runs.fate(s, box, threshold) for s in range(len(group))]
+    return Viability(tuple(fates), steps)
 
 
 def spread_starts(x: ArrayLike, count: int = 10) -> Floats:
