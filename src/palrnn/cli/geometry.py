@@ -77,18 +77,20 @@ def geometry_command(
     if tau is not None or alpha is not None:
         strength = forcing.strength if alpha is None else alpha
         forcing = Forcing.generalised(strength, forcing.interval if tau is None else tau).final
-    found = result.geometry(settings, forcing=forcing, matrices=True, progress=voice.progress("geometry"))
-    bars = {}
-    if draws:
-        voice.say(f"error bars: {draws} models under each geometry, prior deviation {prior_std:g}")
-        how: dict[str, Any] = {"draws": draws, "prior_std": prior_std, "seed": settings.seed}
-        bars = result.error_bars(found, **how, progress=voice.progress("error bars"))
-    noise = result.probabilistic
-    values = {**found.to_dict(), "forcing": forcing.to_dict(), "gate_std": noise.gate_std}
-    values |= {"process_std": noise.process.std, "observation_std": noise.observation.std}
-    values |= {"prior_std": prior_std}
-    values["error_bars"] = {name: bar.to_dict() for name, bar in bars.items()}
+    settings.segment(result.x)  # refuse before anything is written
+    # a second writer is refused now, before it computes
     with writable_folder(output, "geometry", "geometry") as folder:
+        found = result.geometry(settings, forcing=forcing, matrices=True, progress=voice.progress("geometry"))
+        bars = {}
+        if draws:
+            voice.say(f"error bars: {draws} models under each geometry, prior deviation {prior_std:g}")
+            how: dict[str, Any] = {"draws": draws, "prior_std": prior_std, "seed": settings.seed}
+            bars = result.error_bars(found, **how, progress=voice.progress("error bars"))
+        noise = result.probabilistic
+        values = {**found.to_dict(), "forcing": forcing.to_dict(), "gate_std": noise.gate_std}
+        values |= {"process_std": noise.process.std, "observation_std": noise.observation.std}
+        values |= {"prior_std": prior_std}
+        values["error_bars"] = {name: bar.to_dict() for name, bar in bars.items()}
         save_geometry(found, bars, folder)
         write_json(folder / "summary.json", plain(values))
         write_settings(context, folder / "geometry.toml", settings)

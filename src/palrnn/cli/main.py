@@ -5,10 +5,13 @@ Exit codes: 0 success, 1 an error that the message explains, 2 wrong usage, 130 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -43,12 +46,26 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in words
     if debug:
         words.remove("--debug")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _every_stream():
         if not debug:
             warnings.showwarning = _warn
         if {"-q", "--quiet"} & set(words):
             warnings.simplefilter("ignore")
         sys.exit(_run(words, debug))
+
+
+@contextlib.contextmanager
+def _every_stream() -> Iterator[None]:
+    """Lead a stream that was closed before we began to nowhere: old versions of NumPy want one to import."""
+    missing = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        for name in missing:
+            setattr(sys, name, nowhere)
+        try:
+            yield
+        finally:
+            for name in missing:
+                setattr(sys, name, None)
 
 
 def _run(words: list[str], debug: bool) -> int:

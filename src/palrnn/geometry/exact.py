@@ -32,6 +32,7 @@ from palrnn.engine.progress import Progress, quiet
 from palrnn.geometry.config import InformationConfig
 from palrnn.geometry.information import ObservedInformation
 from palrnn.geometry.path_information import PathInformation, informed_path
+from palrnn.geometry.path_moments import explosion
 from palrnn.inference import Filtered, rbpf
 from palrnn.inference.smoothing import drawn_gates
 from palrnn.model import PALRNN
@@ -248,6 +249,8 @@ def _gate_pass(model: PALRNN, x: Floats, config: InformationConfig, number: int)
             path = informed_path(model, x, codes, given)
             known[keys[-1]] = path.score, path.trace_complete
     scores, complete = (np.array([known[key][i] for key in keys]) for i in (0, 1))
+    if not np.abs(scores).max(initial=0.0) < 1e150:  # their products would overflow
+        raise explosion()
     state_paths = min(config.state_paths, config.paths)
     return GatePass(
         filtered, samples.codes, inputs, scores, complete, samples.distinct, state_paths, config.lags

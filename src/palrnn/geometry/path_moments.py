@@ -109,9 +109,9 @@ def path_moments(
         if with_gates:
             kernels.gate_moments(path, given, moments)
     except np.linalg.LinAlgError:
-        raise _explosion() from None
+        raise explosion() from None
     if not (np.abs(moments.mean).max() < HUGE and np.abs(moments.cov).max() < HUGE):
-        raise _explosion()
+        raise explosion()
     return loglik, moments
 
 
@@ -127,11 +127,12 @@ def filtered_beliefs(path: LinearPath, inputs: Floats | None = None) -> tuple[fl
     beliefs = tuple(np.zeros((times, dim, dim)[:n]) for n in (2, 2, 3, 3))
     loglik = float(kernels.filter_path(path, given, *beliefs))
     if not np.isfinite(loglik):
-        raise _explosion()
+        raise explosion()
     return loglik, beliefs
 
 
-def _explosion() -> FilterDiedError:
+def explosion() -> FilterDiedError:
+    """Return the error for states, or scores, that are beyond all bounds."""
     return FilterDiedError(
         "the states given a gate path are beyond all bounds, and their covariances no longer positive"
         " definite: the model explodes on this segment"
