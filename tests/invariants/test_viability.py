@@ -175,3 +175,10 @@ def test_large_models_run_in_groups_with_the_same_fates(monkeypatch):
     # the function has taken the place of its module
     monkeypatch.setattr(sys.modules["palrnn.invariants.viability"], "_UNITS", 3)
     assert viability(tent, starts, 2000).fates == whole
+
+
+def test_a_cycle_whose_period_fits_the_block_is_not_taken_for_rest():
+    """A rotation by a ninth of a turn is back after 9 steps, and after 999."""
+    found = viability(_rotation(1.0, 2 * np.pi / 9), np.tile([[1.0]], (10, 1)), 3001)
+    assert found.counts == {"cycle": 10}
+    assert found.fates[0].period == 9
