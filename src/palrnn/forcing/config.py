@@ -1,7 +1,7 @@
 """The settings of training.
 
-The defaults are those under which models live and score best in the table of docs/training.md; the paper's
-own are `TrainConfig.paper`.
+The defaults were chosen for models that live and score well; docs/training.md compares them with others. The
+paper's own are `TrainConfig.paper`.
 """
 
 from __future__ import annotations
