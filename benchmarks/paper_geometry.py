@@ -26,7 +26,7 @@ WAYS = {
     "8 samples, paper's target": GeometryConfig.paper(),
     "4,096 samples, paper's target": MANY,
     "exact given the gates, paper's": EXACT,
-    "4,096 samples by ancestors, exact": MANY.changed(target="exact"),
+    "4,096 samples by ancestors, exact": MANY.changed(target="exact", method="ancestors"),
     "exact given the gates, exact": EXACT.changed(target="exact"),
 }
 COLUMNS = {
