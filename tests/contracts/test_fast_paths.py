@@ -8,7 +8,7 @@ from oracles.networks import random_network
 
 from palrnn.forcing.objective import loss_and_gradient
 from palrnn.forcing.updates import Updates, run_updates
-from palrnn.geometry.sensitivity import forced_states, sensitivity
+from palrnn.geometry.sensitivity import forced_states, forcing_strengths, sensitivity
 from palrnn.invariants.cycles import orbit_derivative
 from palrnn.invariants.lyapunov import carried
 from palrnn.model import ALRNN, Forcing, engine
@@ -59,10 +59,17 @@ def test_samples(model, gate_std):
     assert plain_at is None
 
 
+def with_gaps(x, rng, share):
+    """A copy with NaN in some entries; first rows stay whole."""
+    return np.where((rng.random(x.shape) < share) & (np.arange(x.shape[-2])[:, None] > 0), np.nan, x)
+
+
 @every_network
+@pytest.mark.parametrize("share", [0.0, 0.4], ids=["whole", "gaps"])
 @pytest.mark.parametrize("forcing", FORCING, ids=repr)
-def test_losses_and_gradients(model, forcing):
-    x = np.random.default_rng(2).standard_normal((3, 20, 2))
+def test_losses_and_gradients(model, forcing, share):
+    rng = np.random.default_rng(2)
+    x = with_gaps(rng.standard_normal((3, 20, 2)), rng, share)
     (loss, gradient), (plain_loss, plain_gradient) = both(loss_and_gradient, model, x, forcing, True)
     assert loss == pytest.approx(plain_loss, rel=1e-12)
     close(gradient, plain_gradient)
@@ -70,14 +77,18 @@ def test_losses_and_gradients(model, forcing):
 
 
 @every_network
+@pytest.mark.parametrize("share", [0.0, 0.4], ids=["whole", "gaps"])
 @pytest.mark.parametrize("noisy", [False, True])
-def test_updates(model, noisy):
+def test_updates(model, noisy, share):
     rng = np.random.default_rng(3)
+    series = with_gaps(rng.standard_normal((60, 2)), rng, share)
+    possible = np.flatnonzero(~np.isnan(series[:40]).any(axis=1))
     noise = 0.1 * rng.standard_normal((12, 4, 3, 2)) if noisy else np.empty((0, 4, 3, 2))
     todo = Updates(
         done=0,
-        series=rng.standard_normal((60, 2)),
-        starts=rng.integers(0, 40, (12, 3)),
+        series=series,
+        whole=share == 0.0,
+        starts=rng.choice(possible, (12, 3)),
         noise=noise,
         length=20,
         interval=5,
@@ -96,14 +107,17 @@ def test_updates(model, noisy):
 
 
 @every_network
+@pytest.mark.parametrize("share", [0.0, 0.4], ids=["whole", "gaps"])
 @pytest.mark.parametrize("forcing", FORCING, ids=repr)
-def test_sensitivities(model, forcing):
+def test_sensitivities(model, forcing, share):
     rng = np.random.default_rng(4)
-    x = rng.standard_normal((25, 2))
-    (states, at), (plain_states, plain_at) = both(forced_states, model, x, forcing)
+    x = with_gaps(rng.standard_normal((25, 2)), rng, share)
+    strengths = forcing_strengths(x, forcing)
+    (states, at), (plain_states, plain_at) = both(forced_states, model, x, strengths)
     close(states, plain_states)
     assert at == plain_at == -1
-    fast, plain = both(sensitivity, model, states, forcing, np.array([2.0, 0.5]))
+    scale = np.where(np.isnan(x[1:]), 0.0, np.array([2.0, 0.5]))
+    fast, plain = both(sensitivity, model, states, strengths, scale)
     v, r = rng.standard_normal(model.theta.size), rng.standard_normal((24, 2))
     close(fast.tangent(v), plain.tangent(v))
     close(fast.cotangent(r), plain.cotangent(r))

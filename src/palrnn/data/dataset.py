@@ -113,7 +113,7 @@ class Dataset:
           system (defaults 100,000, 0, 0, 0, the usual ones). Observation noise is on the part to train on.
         - ``standardizer``: the one of a model that exists already, instead of fitting one.
 
-        Gaps (NaN) pass through; `complete` refuses them, for training.
+        Gaps (NaN) pass through; `complete` refuses them, for what cannot do with them.
         """
         if inputs is not None:
             raise ValueError("inputs must be None: external inputs are not supported yet")

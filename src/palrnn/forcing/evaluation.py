@@ -17,13 +17,14 @@ def free_running_evaluation(
     discard: int = 1000,
     dt: float = 1.0,
 ) -> Evaluation:
-    """Measure ``model`` on a free run of ``steps`` steps from ``heldout[0]``, the first ``discard`` left out.
+    """Measure ``model`` on a free run of ``steps`` steps, the first ``discard`` left out.
 
-    The reference is as long as what is kept of the run, if ``heldout (T, N)`` is, so that the value compares
-    with `dstsp_floor` at that length. Histograms over the reference's box do not depend on the units of the
-    coordinates, so standardised data will do. A model that diverges has D_stsp infinite and exponent NaN.
+    It starts at the first row of ``heldout`` without a gap. The reference is as long as what is kept of the
+    run, if ``heldout (T, N)`` is, so that the value compares with `dstsp_floor` at that length. Histograms
+    over the reference's box do not depend on the units of the coordinates, so standardised data will do. A
+    model that diverges has D_stsp infinite and exponent NaN.
     """
-    heldout = as_series(heldout, "heldout", dim=drift_of(model).observed_dim)
+    heldout = as_series(heldout, "heldout", dim=drift_of(model).observed_dim, allow_nan=True)
     discard = as_int(discard, "discard")
     kept = as_int(steps, "steps", least=discard + 1) - discard
     found = quantities_of_interest(model, heldout[:kept], steps=kept, discard=discard, dt=dt).numbers()

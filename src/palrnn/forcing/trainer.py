@@ -85,6 +85,8 @@ def train(
 ) -> TrainResult:
     """Train a surrogate on standardised ``x``: one series ``(T, N)``, or trials, which no sequence crosses.
 
+    NaN in ``x`` means not observed (see `itf_loss`); every sequence starts at a row without a gap.
+
     It starts from ``model``, which also decides the family and its sizes, or at random, as ``config.family``
     and ``config.seed`` say. With a folder ``run``, the state is kept in ``run/checkpoint.safetensors`` every
     ``config.checkpoint_every`` updates, and the same call continues from there after any interruption, with
@@ -200,7 +202,7 @@ def _fitted(config: TrainConfig, model: Surrogate, seen: int) -> TrainConfig:
 
 def _reference(config: TrainConfig, heldout: ArrayLike | None, seen: int) -> Floats:
     if heldout is not None:
-        return as_series(heldout, "heldout", dim=seen)
+        return as_series(heldout, "heldout", dim=seen, allow_nan=True)
     if config.evaluate_every is not None:
         raise ValueError("heldout must be given where evaluate_every is set")
     return np.empty((0, seen))
@@ -252,6 +254,7 @@ def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) ->
     todo = Updates(
         done=state.done,
         series=batches.series,
+        whole=batches.whole,
         starts=starts,
         noise=noise,
         length=config.sequence_length,

@@ -20,13 +20,15 @@ from palrnn.model.surrogate import with_training_vector
 class Updates(NamedTuple):
     """U updates to make, after ``done`` earlier ones.
 
-    ``starts (U, B)`` are the first rows of the sequences in ``series (T, N)``, ``noise (U, K, B, N)`` the
+    ``starts (U, B)`` are the first rows of the sequences in ``series (T, N)``, which has no gaps (NaN) if it
+    is ``whole``; ``noise (U, K, B, N)`` the
     input noise (U = 0 for none); sequences of ``length`` rows are forced every ``interval`` steps with
     ``strengths (U,)``; ``rates (U,)`` are the learning rates, gradients longer than ``clip`` are shortened.
     """
 
     done: int
     series: NDArray[Any]
+    whole: bool
     starts: NDArray[np.int64]
     noise: NDArray[Any]
     length: int
@@ -89,6 +91,7 @@ def _(
         model.latent_dim,
         model.gated,
         todo.series,
+        None if todo.whole else True,
         todo.starts,
         todo.noise,
         todo.length,

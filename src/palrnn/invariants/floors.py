@@ -108,7 +108,7 @@ def _couples(
         return [
             (source.simulate(length, seed=a, **how), source.simulate(length, seed=b, **how)) for a, b in seeds
         ]
-    series = as_series(source, "source")
+    series = as_series(source, "source", allow_nan=True)
     stretches = len(series) // length
     if stretches < 2:
         raise ValueError(f"source must hold two stretches of length={length}, has {len(series)} steps")

@@ -121,7 +121,7 @@ def scorecard(
         known = lyapunov_spectrum(reference, truth[-1], steps=max(20_000, _REFERENCE_WORK // dim**2), dt=dt)
         lyapunov = known.largest if lyapunov is None else lyapunov
     else:
-        source = as_series(reference, "reference", min_steps=40, dim=drift.observed_dim)
+        source = as_series(reference, "reference", min_steps=40, dim=drift.observed_dim, allow_nan=True)
         steps = min(steps, len(source) // 2)
         truth = source[:steps]
     common: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol}

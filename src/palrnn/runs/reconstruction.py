@@ -17,6 +17,7 @@ from palrnn import __version__
 from palrnn.data import Dataset
 from palrnn.engine.checks import Floats, as_int, as_shape
 from palrnn.engine.config import Config
+from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.geometry import (
     GeometryComparison,
@@ -78,9 +79,11 @@ class Reconstruction(RunState):
     def generate(self, steps: int, *, x1: ArrayLike | None = None, discard: int = 0) -> Floats:
         """Return ``(steps, N)`` of a free run in raw coordinates, from ``x1`` or the first held-out point.
 
+        A held-out point with a gap is passed over.
+
         A model that diverges gives fewer steps, with a `RuntimeWarning`.
         """
-        start = self.held[0] if x1 is None else as_shape(x1, "x1", (self.drift.observed_dim,))
+        start = self._seen(self.held)[0] if x1 is None else as_shape(x1, "x1", (self.drift.observed_dim,))
         run = free_run(
             self.drift, self.standardizer.transform(start), as_int(steps, "steps", least=1), discard
         )
@@ -92,7 +95,7 @@ class Reconstruction(RunState):
 
     def forecast(self, steps: int = _FORECAST_STEPS) -> Forecast:
         """Return what the model makes of the first held-out steps: forced as in training, and left alone."""
-        x = self.x[: as_int(steps, "steps", least=2)]
+        x = self._seen(self.x)[: as_int(steps, "steps", least=2)]
         return forecast(self.drift, x, self.forcing, self.standardizer)
 
     def invariants(self, settings: InvariantSettings | None = None, **changes: Any) -> Scorecard:
@@ -307,6 +310,11 @@ class Reconstruction(RunState):
                 asked = getattr(chosen, _SETTINGS.get(name, name), None)
                 results[name] = getattr(self, name)(*([] if asked is None else [asked]), **how)
         return view.view(self, results)
+
+    @staticmethod
+    def _seen(x: Floats) -> Floats:
+        """Return ``x`` from its first row without a gap on."""
+        return x[first_whole_row(x, "reference") :]
 
     def _once(
         self,

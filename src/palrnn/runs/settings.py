@@ -8,6 +8,7 @@ from pydantic import Field
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, Count, Level, Positive, Seed, Whole
+from palrnn.engine.gaps import whole_rows
 from palrnn.inference import FilterConfig
 from palrnn.runs.record import TuningSettings
 
@@ -38,9 +39,13 @@ class FilterSettings(FilterConfig):
     paths: Count = 64
 
     def segment(self, x: Floats) -> Floats:
-        """Return the rows of ``x``: the first starts the filter and is not scored."""
-        steps = _steps(self, self.start, self.steps, len(x), len(x) - 1 - self.start, least=1)
-        return x[self.start : self.start + steps + 1]
+        """Return the rows of ``x``: the first starts the filter and is not scored.
+
+        A row with a gap (NaN) cannot start it: then it is the next that has none.
+        """
+        start = _start(x, self.start)
+        steps = _steps(self, start, self.steps, len(x), len(x) - 1 - start, least=1)
+        return x[start : start + steps + 1]
 
     @property
     def filter_config(self) -> FilterConfig:
@@ -62,14 +67,21 @@ class GeometrySettings(Config):
     seed: Seed = 0
 
     def segment(self, x: Floats) -> Floats:
-        """Return the rows of ``x``."""
-        steps = _steps(self, self.start, self.steps, len(x), len(x) - self.start, least=2)
-        return x[self.start : self.start + steps]
+        """Return the rows of ``x``, from the first one without a gap (NaN) on."""
+        start = _start(x, self.start)
+        steps = _steps(self, start, self.steps, len(x), len(x) - start, least=2)
+        return x[start : start + steps]
 
     @property
     def budget(self) -> dict[str, Any]:
         """The settings of `compare_geometries`."""
         return self.model_dump(exclude={"start", "steps"})
+
+
+def _start(x: Floats, asked: int) -> int:
+    """Return the first row without a gap, from the one asked for on; that one where there is none."""
+    whole = whole_rows(x[asked:])
+    return asked + int(whole.argmax()) if whole.any() else asked
 
 
 def _steps(settings: Config, start: int, asked: int | None, rows: int, most: int, *, least: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from palrnn.data import Dataset, DataSettings, SeriesError
+from palrnn.data import Dataset, DataSettings
 from palrnn.data.settings import IN_MEMORY
 from palrnn.data.source import series_name
 from palrnn.engine.checks import as_instance
@@ -51,8 +51,8 @@ def reconstruct(
     """Train a surrogate of the system behind ``x``.
 
     ``x`` is a series ``(T, N)`` with time in rows, a list of trials, a data frame, a file, the name of a
-    system to simulate, or a `Dataset`. What is None has the default of `Dataset.prepare` and `TrainConfig`,
-    or is as the folder ``run`` says where training goes on there.
+    system to simulate, or a `Dataset`. NaN means not observed (`itf_loss`). What is None has the default of
+    `Dataset.prepare` and `TrainConfig`, or is as the folder ``run`` says where training goes on there.
 
     - ``latent_dim`` (M) and ``gated`` (P): how rich a model. Fewer gates make a model that is easier to read,
       more make one that fits stronger nonlinearity.
@@ -144,7 +144,7 @@ def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Data
     if isinstance(x, Dataset):
         if given:
             raise ValueError(f"{min(given)} is a setting of Dataset.prepare, which has made x already")
-        return _complete(x)
+        return x
     known = {} if before is None or before.data is None else before.data.model_dump(exclude_none=True)
     series = known.pop("series", None)
     if x is None and series in (None, IN_MEMORY):
@@ -152,13 +152,7 @@ def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Data
         raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
     if x is not None and series_name(x) != series:
         known = {}
-    return _complete(Dataset.prepare(series if x is None else x, **(known | dict(given))))
-
-
-def _complete(dataset: Dataset) -> Dataset:
-    if dataset.first_gap is not None and dataset.settings["series"] == IN_MEMORY:
-        raise SeriesError(f"x: {dataset.first_gap}: the value is missing (NaN)")
-    return dataset.complete()
+    return Dataset.prepare(series if x is None else x, **(known | dict(given)))
 
 
 def _config(
