@@ -127,7 +127,7 @@ def gaps(series: np.ndarray, model: ALRNN) -> None:
         best = best_times(turns, rounds=60)
         ratio = best["gaps"] / best["whole"]
         aim(
-            f"with a tenth of all values missing and tau={tau}, at most 1.3 x as long ({ratio:.2f})",
+            f"with a tenth of all values missing and tau={tau}, 1.3 x as long at most ({ratio:.2f})",
             ratio <= 1.3,
         )
 

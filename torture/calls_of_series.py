@@ -171,7 +171,7 @@ def _model() -> dict[str, Row]:
 
 def _invariants() -> dict[str, Row]:
     x, drift, model = series(), _drift(), noisy()
-    plain, fixed = v.series(x, columns=False), v.series(x)
+    plain, fixed = v.series(x, columns=False, gaps=True), v.series(x, gaps=True)
     judged: Kinds = {
         "bins": v.size(),
         "smoothing": v.number(above=0.0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from palrnn.engine.checks import Floats, as_int, as_series
+from palrnn.engine.gaps import first_whole_row
 from palrnn.forcing.history import Evaluation
 from palrnn.invariants import quantities_of_interest
 from palrnn.model import PALRNN, Surrogate, drift_of
@@ -25,6 +26,7 @@ def free_running_evaluation(
     model that diverges has D_stsp infinite and exponent NaN.
     """
     heldout = as_series(heldout, "heldout", dim=drift_of(model).observed_dim, allow_nan=True)
+    first_whole_row(heldout, "heldout")
     discard = as_int(discard, "discard")
     kept = as_int(steps, "steps", least=discard + 1) - discard
     found = quantities_of_interest(model, heldout[:kept], steps=kept, discard=discard, dt=dt).numbers()

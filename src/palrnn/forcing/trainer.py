@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_float, as_instance, as_series
+from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.locks import folder_lock
 from palrnn.engine.progress import Progress, listening
@@ -202,7 +203,9 @@ def _fitted(config: TrainConfig, model: Surrogate, seen: int) -> TrainConfig:
 
 def _reference(config: TrainConfig, heldout: ArrayLike | None, seen: int) -> Floats:
     if heldout is not None:
-        return as_series(heldout, "heldout", dim=seen, allow_nan=True)
+        series = as_series(heldout, "heldout", dim=seen, allow_nan=True)
+        first_whole_row(series, "heldout")
+        return series
     if config.evaluate_every is not None:
         raise ValueError("heldout must be given where evaluate_every is set")
     return np.empty((0, seen))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_int, as_series
-from palrnn.engine.gaps import refuse_empty_columns, whole_rows
+from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
 from palrnn.engine.kernel import pin_blas
 from palrnn.model import PALRNN, Surrogate, drift_of
 from palrnn.model.engine import step
@@ -72,7 +72,8 @@ def prediction_error(
     series = as_series(x, min_steps=n + 1, dim=drift.observed_dim, allow_nan=True)
     refuse_empty_columns([series], "x")
     dt, threshold = as_float(dt, "dt", above=0.0), as_float(threshold, "threshold", above=0.0)
-    horizon = min(as_int(horizon, "horizon", least=1), len(series) - 1)
+    longest = len(series) - 1 - first_whole_row(series, "x")
+    horizon = min(as_int(horizon, "horizon", least=1), max(1, longest))
     possible = _starts(series, horizon)
     starts = min(as_int(starts, "starts", least=1), len(possible))
     exponent = None if lyapunov is None else as_float(lyapunov, "lyapunov", above=0.0)

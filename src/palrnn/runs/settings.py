@@ -41,9 +41,9 @@ class FilterSettings(FilterConfig):
     def segment(self, x: Floats) -> Floats:
         """Return the rows of ``x``: the first starts the filter and is not scored.
 
-        A row with a gap (NaN) cannot start it: then it is the next that has none.
+        A row with a gap (NaN) cannot start it: unless one was asked for, it is the next that has none.
         """
-        start = _start(x, self.start)
+        start = _start(self, x, self.start)
         steps = _steps(self, start, self.steps, len(x), len(x) - 1 - start, least=1)
         return x[start : start + steps + 1]
 
@@ -68,7 +68,7 @@ class GeometrySettings(Config):
 
     def segment(self, x: Floats) -> Floats:
         """Return the rows of ``x``, from the first one without a gap (NaN) on."""
-        start = _start(x, self.start)
+        start = _start(self, x, self.start)
         steps = _steps(self, start, self.steps, len(x), len(x) - start, least=2)
         return x[start : start + steps]
 
@@ -78,10 +78,9 @@ class GeometrySettings(Config):
         return self.model_dump(exclude={"start", "steps"})
 
 
-def _start(x: Floats, asked: int) -> int:
-    """Return the first row without a gap, from the one asked for on; that one where there is none."""
-    whole = whole_rows(x[asked:])
-    return asked + int(whole.argmax()) if whole.any() else asked
+def _start(settings: Config, x: Floats, start: int) -> int:
+    """Return the row to start at: the one asked for, or the first without a gap, if there is any."""
+    return start if "start" in settings.model_fields_set else start + int(whole_rows(x[start:]).argmax())
 
 
 def _steps(settings: Config, start: int, asked: int | None, rows: int, most: int, *, least: int) -> int:

@@ -100,6 +100,7 @@ def reconstruct(
         "dt": dataset.dt,
     }
     if folder is None:
+        check_training(dataset.training, config, **how)
         result = train(dataset.training, config, progress=progress, **how)
     else:
         folder.check(_inputs(dataset))
