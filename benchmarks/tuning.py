@@ -14,7 +14,18 @@ import time
 import numpy as np
 from clock import aim, best_times
 
-from palrnn import PALRNN, Standardizer, TrainConfig, lorenz63, lorenz63_sequences, rbpf, saem, smooth, train
+from palrnn import (
+    PALRNN,
+    Forcing,
+    Standardizer,
+    TrainConfig,
+    lorenz63,
+    lorenz63_sequences,
+    rbpf,
+    saem,
+    smooth,
+    train,
+)
 from palrnn.engine.kernel import kernel
 from palrnn.engine.progress import lines, quiet
 from palrnn.engine.vector_code import LANES
@@ -76,7 +87,7 @@ def window_parts(model: PALRNN, x: np.ndarray):
         {
             "filter": lambda: rbpf(model, x, particles=PARTICLES),
             "smoother": lambda: smooth(filtered, paths=PATHS),
-            "statistics": lambda: sufficient_statistics(model.drift, x, samples.codes, samples.states),
+            "statistics": lambda: sufficient_statistics(model, x, samples.codes, samples.states),
             "Kalman": kalman_run(model, x, filtered.code_words),
         },
         rounds=3,
@@ -87,7 +98,7 @@ def window_parts(model: PALRNN, x: np.ndarray):
     for name, value in seconds.items():
         print(f"  {name:12s} {1e3 * value:7.1f} ms  {value / total:6.1%}")
     print(f"  Kalman kernels of the filter {1e3 * kalman:.1f} ms: {kalman / total:.1%} of the window")
-    statistics = sufficient_statistics(model.drift, x, samples.codes, samples.states)
+    statistics = sufficient_statistics(model, x, samples.codes, samples.states)
     return seconds, statistics, samples
 
 
@@ -122,7 +133,7 @@ def kalman_run(model: PALRNN, x: np.ndarray, words: np.ndarray):
 
 def m_step(model: PALRNN, statistics, samples, data: np.ndarray) -> None:
     """The closed form on sums, against ridge regressions that lay out every sample; and the anchored one."""
-    drift, anchor = model.drift, stretches(list(data), CONFIG.anchor_length)
+    anchor = stretches(list(data), CONFIG.anchor_length)
     before, after = samples.states[:, 0, :-1].reshape(-1, 30), samples.states[:, 0, 1:].reshape(-1, 30)
     opened = np.concatenate([np.ones((len(before), 20)), samples.codes.reshape(-1, 10)], axis=1)
     root = np.sqrt(CONFIG.ridge * len(before)) * np.eye(32)
@@ -134,11 +145,13 @@ def m_step(model: PALRNN, statistics, samples, data: np.ndarray) -> None:
             np.linalg.lstsq(np.vstack([design, root]), target, rcond=None)
 
     def anchored() -> None:
-        anchored_solution(statistics, model, anchor, tau=16, beta=200.0, ridge=CONFIG.ridge)
+        anchored_solution(
+            statistics, model, anchor, forcing=Forcing.identity(16), beta=200.0, ridge=CONFIG.ridge
+        )
 
     seconds = best_times(
         {
-            "closed form": lambda: drift_solution(statistics, drift, ridge=CONFIG.ridge),
+            "closed form": lambda: drift_solution(statistics, model, ridge=CONFIG.ridge),
             "regressions on the samples of one window": direct,
             "anchored, 50 steps of L-BFGS": anchored,
         },

@@ -21,7 +21,7 @@ from palrnn.invariants import (
 )
 from palrnn.model import ALRNN, PALRNN, Forcing
 from palrnn.report.view import Run
-from palrnn.runs import Forecast
+from palrnn.runs import Tracking
 from palrnn.tuning import Comparison, SAEMConfig, SAEMResult, TuningHistory
 
 
@@ -49,7 +49,7 @@ def example_run(
         codes=codes,
         losses=[(100 * (i + 1), float(3 / (1 + i) + 0.02 * rng.random())) for i in range(200)],
         results={
-            "forecast": Forecast(truth[:600], truth[:600] + noise, made[:600], Forcing.identity(16)),
+            "tracking": Tracking(truth[:600], truth[:600] + noise, made[:600], Forcing.identity(16)),
             "invariants": example_card(truth, made, codes),
             "diagnostics": example_diagnostics(rng),
             "geometry": GeometryComparison.from_dict(example_measures(rng)),

@@ -46,11 +46,17 @@ def _inference() -> dict[str, Row]:
                 "schedule": v.array(np.ones(11)).without(
                     "none", "text", "objects", "infinity", "nan", "huge", "complex"
                 ),
+                "collect": v.instance(optional=True).without("dict"),
             }
             | _BAYES
             | _RESAMPLING
             | _CONFIG,
         ),
+        "Stepper": Row(
+            {"model": model, "x0": x[0], "particles": 4},
+            {"model": v.instance(), "x0": v.array(x[0])} | _BAYES_CONFIG | _CONFIG,
+        ),
+        "Forecast": Row({"paths": np.zeros((3, 4, 2))}, {"paths": None}),
         "resample": Row(
             {"weights": np.ones(4), "n": 3, "rng": np.random.default_rng(0)},
             {

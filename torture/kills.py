@@ -250,8 +250,26 @@ def half_written(folder: Path) -> list[str]:
 def differences(one: Path, other: Path) -> list[str]:
     """Return the files in which two folders differ, times apart."""
     a, b = _contents(one), _contents(other)
-    found = [f"{name} is only in one" for name in a.keys() ^ b.keys()]
-    return found + [f"{name} differs" for name in a.keys() & b.keys() if a[name] != b[name]]
+    found = [f"{name} is only in one" for name in sorted(a.keys() ^ b.keys())]
+    return found + [
+        f"{name} differs{_where(a[name], b[name])}"
+        for name in sorted(a.keys() & b.keys())
+        if a[name] != b[name]
+    ]
+
+
+def _where(one: Any, other: Any) -> str:
+    """Return which parts of two files differ, and where first, for whoever looks for the cause."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return ""
+    words = [f"only one has {name}" for name in sorted(one.keys() ^ other.keys())]
+    for name in sorted(one.keys() & other.keys()):
+        a, b = one[name], other[name]
+        if a != b:
+            at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+            begin = max(0, at - 20) if isinstance(a, str) else at // 8 * 8
+            words.append(f"{name} at {at} of {len(a)}: {a[begin : at + 40]!r} or {b[begin : at + 40]!r}")
+    return " (" + "; ".join(words) + ")"
 
 
 def _contents(folder: Path) -> dict[str, Any]:
@@ -265,7 +283,7 @@ def _timeless(path: Path, folder: Path) -> Any:
         held = palrnn.load_checkpoint(path)
         arrays = {name: array.tobytes() for name, array in held.arrays.items() if name not in _TIMES}
         notes = json.dumps(held.training, sort_keys=True)
-        return held.drift.theta.tobytes(), held.drift.E.tobytes(), arrays, notes
+        return arrays | {"theta": held.drift.theta.tobytes(), "E": held.drift.E.tobytes(), "notes": notes}
     if path.name == "history.csv":
         rows = [line.split(",") for line in path.read_text().splitlines()]
         kept = [i for i, name in enumerate(rows[0]) if name not in _TIMES]

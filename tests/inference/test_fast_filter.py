@@ -212,7 +212,7 @@ def test_the_answer_does_not_depend_on_the_basis(monkeypatch):
     schedule = np.arange(len(x) - 1) % 3 == 0
     alone = rbpf(model, x, particles=40, schedule=schedule)
     assert filter_arrays(model).reach == 11
-    monkeypatch.setattr(hidden_basis, "_WORST", 0.0)
+    monkeypatch.setattr(hidden_basis, "_WORST_CONDITION", 0.0)
     monkeypatch.setattr(filter_arrays_file, "_known", {})
     together = rbpf(model, x, particles=40, schedule=schedule)
     assert filter_arrays(model).reach == 0

@@ -6,13 +6,12 @@ from oracles.bundled import covariances
 from oracles.small_models import drawn_series, gated_model
 from scipy import stats
 
-from palrnn import ALRNN, PALRNN, path_posterior, rbpf, smooth
-from palrnn.inference.fast_filter import TARGETS
+from palrnn import ALRNN, PALRNN, FilterConfig, path_posterior, rbpf, smooth
+from palrnn.inference.fast_filter import Plan
 from palrnn.inference.filter_arrays import filter_arrays, initial_bundles, workspace
-from palrnn.inference.kernels import filter_loop
+from palrnn.inference.kernels import diagnostics, filter_loop
 from palrnn.inference.kernels import noise as counted
 from palrnn.inference.record import Record
-from palrnn.inference.resampling import kernel_number
 
 
 def noisy_network(latent, gated, process_std, observation_std, gate_std):
@@ -66,19 +65,17 @@ def test_covariances_stay_sound_over_100_000_steps(target):
 def assert_sound_beliefs(model, x, target, particles=2):
     """Filter ``x`` in 20 pieces and look at the covariances after each."""
     drift, steps = model.drift, len(x) - 1
-    system, room = filter_arrays(model), workspace(model)
-    mean, cov = initial_bundles(system, model, x[0], particles)
+    arrays, work = filter_arrays(model), workspace(model)
+    mean, cov = initial_bundles(arrays, model, x[0], particles)
     record = Record.empty(steps, particles, drift.latent_dim, drift.gated)
-    plan = np.full(steps, -1, dtype=np.int8)
+    plan = Plan.of(FilterConfig(target=target), 7, np.full(steps, -1, dtype=np.int8))
+    weights = np.empty((steps // 20, particles))
     least = min(model.process_variances.min(), model.observation_variances.min())
     for start in range(0, steps, steps // 20):
         stop = start + steps // 20
-        done = filter_loop.filter_steps(
-            system, TARGETS[target], kernel_number("multinomial"), 0.5, plan, np.uint64(7), x, start, stop,
-            mean, cov, room, record,
-        )  # fmt: skip
+        done = filter_loop.filter_steps(arrays, plan, x, start, stop, mean, cov, work, weights, record)
         assert done == stop
-        beliefs = covariances(system, cov, particles)
+        beliefs = covariances(arrays, cov, particles)
         # no belief can be surer than half the smaller of the noises that made it
         assert np.linalg.eigvalsh(beliefs).min() > 0.4 * least
 
@@ -133,7 +130,7 @@ def test_code_entropy_is_that_of_the_masses_of_codes(words):
         masses = np.bincount(chosen, weights)
         expected = -np.sum(masses[masses > 0] * np.log2(masses[masses > 0]))
         # sums of at most 1,000 terms
-        entropy = filter_loop.code_entropy(alphabet[chosen], weights)
+        entropy = diagnostics.code_entropy(alphabet[chosen], weights)
         assert entropy == pytest.approx(expected, abs=1e-12)
 
 

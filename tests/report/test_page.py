@@ -334,9 +334,9 @@ def test_without_a_curvature_of_forcing_the_rest_is_shown() -> None:
 
 def test_steps_at_which_the_forced_prediction_diverged_are_a_gap() -> None:
     run = example_run()
-    forced = run["forecast"].forced.copy()
+    forced = run["tracking"].forced.copy()
     forced[590:] = np.nan
-    lost = changed_run(run, forecast=dataclasses.replace(run["forecast"], forced=forced))
+    lost = changed_run(run, tracking=dataclasses.replace(run["tracking"], forced=forced))
     reader = read([lost])
     assert "without the 10 steps, from step 590 on, at which it diverges" in reader.text
     assert "at which it diverges" not in read([run]).text

@@ -55,7 +55,7 @@ def test_every_question_has_an_answer(folder):
     assert np.isfinite([card.hard.dstsp.value, card.hard.spectrum_distance, card.dstsp_floor.median]).all()
     assert np.isfinite(card.prediction.mse).all()
     assert found.generate(20).shape == (20, 3)
-    forecast = found.forecast(200)
+    forecast = found.tracking(200)
     assert np.isfinite(forecast.forced).all()
     assert np.isnan(forecast.truth).any()
     assert np.isfinite(found.evidence(8, windows=4, particles=8, progress=quiet).mean)

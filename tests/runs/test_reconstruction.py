@@ -16,7 +16,7 @@ import palrnn
 from palrnn.data import Standardizer, lorenz63, suggest_tau
 from palrnn.engine.progress import quiet
 from palrnn.forcing import itf_loss
-from palrnn.geometry import compare_geometries, curvature_gap, itf_fisher, observed_information
+from palrnn.geometry import compare_geometries, curvature_gap, itf_fisher, laplace, observed_information
 from palrnn.inference import FilterDiagnostics
 from palrnn.invariants import dstsp, lyapunov_spectrum
 from palrnn.model import ALRNN, PALRNN, Forcing, Noise, checkpoint_from_bytes, load_checkpoint
@@ -150,7 +150,7 @@ def test_a_known_system_gives_true_exponents():
 
 @pytest.mark.parametrize("forcing", [Forcing.identity(8), Forcing.generalised(0.3, 2), Forcing.none()])
 def test_the_forced_prediction_has_the_loss_of_training(result, forcing):
-    forced = replace(result, forcing=forcing).forecast(300)
+    forced = replace(result, forcing=forcing).tracking(300)
     x = result.standardizer.transform(result.reference[:300])
     error = (forced.forced[1:] - forced.truth[1:]) / result.standardizer.std
     loss = itf_loss(result.model, x, forcing)
@@ -167,7 +167,7 @@ def test_a_forced_prediction_that_diverges_leaves_a_gap(latent, tmp_path):
     held = rng.standard_normal((1000, seen))
     scale = Standardizer(np.zeros(seen), np.ones(seen))
     whole = Reconstruction(model, scale, held, forcing=Forcing.identity(8))
-    found = whole.forecast()
+    found = whole.tracking()
     lost = np.isnan(found.forced).all(axis=1)
     first = int(lost.argmax())
     # a state counts as diverged from 1e10 on, which is about 2.5 to the 25th
@@ -184,7 +184,7 @@ def test_forcing_brings_a_fully_observed_model_back():
     model = ALRNN([3.0], [[0.0]], [0.0], np.zeros((1, 1)), 0)
     scale = Standardizer([0.0], [1.0])
     found = (
-        Reconstruction(model, scale, np.ones((201, 1)), forcing=Forcing.identity(50)).forecast().forced[:, 0]
+        Reconstruction(model, scale, np.ones((201, 1)), forcing=Forcing.identity(50)).tracking().forced[:, 0]
     )
     # 3^20 is below 1e10, 3^21 above
     np.testing.assert_allclose(found[[20, 51, 70]], [3.0**20, 3.0, 3.0**20])
@@ -204,7 +204,7 @@ def _louis_settings():
     return {name: value for name, value in TINY.geometry.budget.items() if name not in ("ridge", "k")}
 
 
-def test_geometry_anchor_and_forecast_use_the_forcing_of_the_training():
+def test_geometry_anchor_and_tracking_use_the_forcing_of_the_training():
     gentle = tiny_reconstruction(updates=20, tau=3, alpha=0.4)
     assert gentle.forcing == Forcing.generalised(0.4, 3)
     x = gentle.standardizer.transform(gentle.reference[:40])
@@ -214,7 +214,7 @@ def test_geometry_anchor_and_forecast_use_the_forcing_of_the_training():
     assert found.trace_itf != pytest.approx(np.trace(itf_fisher(gentle.model, x, 3, 0.1)), rel=1e-3)
     anchored = gentle.tune("anchored", TINY.tuning.task, progress=quiet)
     assert anchored.saem.config.forcing == anchored.forcing == Forcing.generalised(0.4, 3)
-    assert gentle.forecast(50).forcing == Forcing.generalised(0.4, 3)
+    assert gentle.tracking(50).forcing == Forcing.generalised(0.4, 3)
 
 
 def test_another_forcing_can_be_asked_about(result):
@@ -491,3 +491,24 @@ def test_a_linear_model_and_a_single_coordinate_make_a_report(tmp_path):
     found = palrnn.reconstruct(x, updates=50, tau=4, progress=quiet, **settings)
     found.report(tmp_path / "report.html", TINY, progress=quiet)
     assert '<section id="symbols"' not in (tmp_path / "report.html").read_text()
+
+
+def test_a_forecast_starts_from_the_rows_it_is_given_and_is_raw():
+    drift = ALRNN(np.full(2, 0.9), np.zeros((2, 2)), np.zeros(2), np.zeros((2, 1)), 0)
+    scale = Standardizer(np.array([100.0]), np.array([10.0]))
+    result = Reconstruction(PALRNN(drift, 0.01, 0.01, 0.1), scale, np.full((20, 1), 100.0))
+    x = 100.0 + 10.0 * 0.9 ** np.arange(12)[:, None]
+    x[5] = np.nan
+    ahead = result.forecast(x, 5, paths=400, seed=1)
+    assert ahead.paths.shape == (400, 5, 1)
+    # noises of 0.1 in raw units, known to a hundredth
+    np.testing.assert_allclose(ahead.mean[:, 0], 100.0 + 10.0 * 0.9 ** np.arange(12, 17), atol=0.05)
+    low, high = ahead.band(0.9)
+    assert (high - low < 1.0).all()
+    assert (high - low > 0.2).all()
+    # a posterior over drifts widens the bands
+    unsure = laplace(drift, np.eye(drift.theta.size), prior_std=0.05)
+    wider = result.forecast(x, 5, paths=400, seed=1, posterior=unsure).band(0.9)
+    assert (wider[1] - wider[0] > 1.5 * (high - low)).all()
+    with pytest.raises(ValueError, match="x must have 1 column"):
+        result.forecast(np.ones((5, 2)), 3)

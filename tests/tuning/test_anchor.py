@@ -8,7 +8,8 @@ import pytest
 from palrnn.forcing import itf_gradient, itf_loss
 from palrnn.model import ALRNN, PALRNN
 from palrnn.tuning.anchor import anchored_solution
-from palrnn.tuning.mstep import drift_solution, from_rows, row_moments, rows
+from palrnn.tuning.mstep import drift_solution
+from palrnn.tuning.rows import from_rows, row_moments, rows
 from palrnn.tuning.statistics import sufficient_statistics
 
 
@@ -26,7 +27,9 @@ def problem():
     sample = model.sample(np.zeros(2), 300, seed=1)
     other = drift.with_theta(drift.theta + 0.05 * rng.standard_normal(drift.theta.size))
     states = np.asarray(sample.states)[None, None]
-    statistics = sufficient_statistics(other, sample.observations, sample.codes[None], states)
+    statistics = sufficient_statistics(
+        PALRNN(other, 0.3, 0.2, 0.5), sample.observations, sample.codes[None], states
+    )
     x = sample.observations[:300].reshape(6, 50, 2)
     return statistics, PALRNN(other, model.process.std, 0.2, 0.5), x
 
@@ -41,9 +44,7 @@ def _objective(statistics, model, x, beta, ridge, drift):
 def test_without_weight_it_is_the_plain_m_step(problem):
     statistics, model, x = problem
     found = anchored_solution(statistics, model, x, forcing=5, beta=0.0, ridge=1e-2)
-    np.testing.assert_allclose(
-        rows(found), rows(drift_solution(statistics, model.drift, ridge=1e-2)), atol=1e-9
-    )
+    np.testing.assert_allclose(rows(found), rows(drift_solution(statistics, model, ridge=1e-2)), atol=1e-9)
 
 
 def test_a_heavy_weight_lowers_the_forcing_loss_below_that_of_any_lighter_one(problem):

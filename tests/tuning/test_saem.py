@@ -178,11 +178,11 @@ def test_one_undamped_update_of_a_linear_model_is_exact_em_up_to_sampling(model)
 def test_robbins_monro_averages_the_statistics_and_adopts_their_solution(model, data):
     config = SAEMConfig(**SMALL | {"iterations": 2}, robbins_monro=True, step_exponent=0.7)
     pool = window_pool(list(data), config.length)
-    current, average = model, None
+    current, average, paths = model, None, np.full((len(pool), 12, 2), np.nan)
     with ThreadPoolExecutor(1) as executor:
         for r in range(2):
             drawn = generator(5, 0, r).integers(0, len(pool), size=config.windows)
-            new = expectation(current, pool[drawn], config, 5, r, executor).statistics
+            new = expectation(current, pool[drawn], config, (5, 1, r), executor, paths[drawn]).statistics
             # steps 1 and 2^-0.7
             average = new if average is None else average.averaged(new, 0.6155722066724582)
             current = provisional(current, average, config)
@@ -206,7 +206,7 @@ def test_diagonal_noise_finds_which_coordinate_is_noisy():
         windows=10,
         particles=32,
         paths=4,
-        diagonal_noise=True,
+        noise="diagonal",
     )
     tuned = saem(start, _data(truth, count=2, steps=601), config).model
     assert np.shape(tuned.process.std) == (4,)

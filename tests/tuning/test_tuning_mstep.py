@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 from oracles.linear_em import em_update, kalman, smoothed_moments
 
-from palrnn.model import ALRNN, PALRNN
+from palrnn.model import ALRNN, PALRNN, Noise
 from palrnn.tuning.mstep import (
     blended,
     drift_solution,
     gate_solution,
     noise_solution,
     process_residuals,
-    rows,
 )
-from palrnn.tuning.statistics import GATE_STDS, Statistics, sufficient_statistics
+from palrnn.tuning.rows import RowStatistics, rows
+from palrnn.tuning.statistics import GATE_STDS, sufficient_statistics
+
+
+def _around(drift):
+    return PALRNN(drift, 0.4, 0.3, 0.5)
 
 
 def _model(rng, dim=5, seen=2, gated=2):
@@ -53,10 +57,10 @@ def test_each_row_is_the_ridge_regression_of_its_own_samples(gated):
     rng = np.random.default_rng(1)
     drift = _model(rng, gated=gated)
     codes, states, x = _samples(rng, drift)
-    statistics = sufficient_statistics(drift, x, codes, states)
+    statistics = sufficient_statistics(_around(drift), x, codes, states)
     ridge = 0.03
-    solution = rows(drift_solution(statistics, drift, ridge=ridge))
-    pulled = rows(drift_solution(statistics, drift, ridge=ridge, towards=rows(drift)))
+    solution = rows(drift_solution(statistics, _around(drift), ridge=ridge))
+    pulled = rows(drift_solution(statistics, _around(drift), ridge=ridge, towards=drift.theta))
     for i in range(drift.latent_dim):
         F, y = _direct(drift, codes, states, i)
         # augmented least squares: n copies of the ridge, because the statistics are means over n transitions
@@ -72,11 +76,11 @@ def test_the_collinear_pair_of_an_ungated_unit_is_shared_and_predicts_like_least
     rng = np.random.default_rng(2)
     drift = _model(rng, gated=2)
     codes, states, x = _samples(rng, drift)
-    statistics = sufficient_statistics(drift, x, codes, states)
+    statistics = sufficient_statistics(_around(drift), x, codes, states)
     for ridge in (0.0, 1e-3):
-        solution = drift_solution(statistics, drift, ridge=ridge)
+        solution = drift_solution(statistics, _around(drift), ridge=ridge)
         np.testing.assert_allclose(solution.A[:3], np.diag(solution.W)[:3], atol=1e-10)
-    free = rows(drift_solution(statistics, drift, ridge=0.0))
+    free = rows(drift_solution(statistics, _around(drift), ridge=0.0))
     for i in range(drift.latent_dim):
         F, y = _direct(drift, codes, states, i)
         np.testing.assert_allclose(F @ free[i], F @ np.linalg.lstsq(F, y, rcond=None)[0], atol=1e-10)
@@ -87,7 +91,7 @@ def test_noise_is_the_root_mean_squared_residual_of_the_samples():
     drift = _model(rng)
     codes, states, x = _samples(rng, drift)
     x[5, 0] = np.nan
-    statistics = sufficient_statistics(drift, x, codes, states)
+    statistics = sufficient_statistics(_around(drift), x, codes, states)
     residuals = np.array(
         [
             np.mean((y - F @ rows(drift)[i]) ** 2)
@@ -97,16 +101,16 @@ def test_noise_is_the_root_mean_squared_residual_of_the_samples():
     )
     np.testing.assert_allclose(process_residuals(statistics, drift), residuals, rtol=1e-12)
     misfit = (x[1:] - states[..., 1:, :2]) ** 2
-    process, observation = noise_solution(statistics, drift, diagonal=True, tied_start=False, floor=1e-4)
-    np.testing.assert_allclose(process, np.sqrt(residuals), rtol=1e-12)
-    np.testing.assert_allclose(observation, np.sqrt(np.nanmean(misfit, axis=(0, 1, 2))), rtol=1e-12)
-    process, observation = noise_solution(statistics, drift, diagonal=False, tied_start=False, floor=1e-4)
-    assert process == pytest.approx(np.sqrt(residuals.mean()), rel=1e-12)
-    assert observation == pytest.approx(np.sqrt(np.nanmean(misfit)), rel=1e-12)
+    process, observation = noise_solution(statistics, drift, kind="diagonal", tied_start=False, floor=1e-4)
+    np.testing.assert_allclose(process.std, np.sqrt(residuals), rtol=1e-12)
+    np.testing.assert_allclose(observation.std, np.sqrt(np.nanmean(misfit, axis=(0, 1, 2))), rtol=1e-12)
+    process, observation = noise_solution(statistics, drift, kind="isotropic", tied_start=False, floor=1e-4)
+    assert process.std == pytest.approx(np.sqrt(residuals.mean()), rel=1e-12)
+    assert observation.std == pytest.approx(np.sqrt(np.nanmean(misfit)), rel=1e-12)
     # a start law that follows the process noise adds one draw of that noise per sample
     start = (states[:, :, 0] - drift.embed(x[0])) ** 2
-    tied, _ = noise_solution(statistics, drift, diagonal=False, tied_start=True, floor=1e-4)
-    assert tied == pytest.approx(np.sqrt((39 * residuals.mean() + start.mean()) / 40), rel=1e-12)
+    tied, _ = noise_solution(statistics, drift, kind="isotropic", tied_start=True, floor=1e-4)
+    assert tied.std == pytest.approx(np.sqrt((39 * residuals.mean() + start.mean()) / 40), rel=1e-12)
 
 
 def test_deviations_stop_at_the_floor():
@@ -118,8 +122,14 @@ def test_deviations_stop_at_the_floor():
     for t in range(30):
         opened = np.concatenate([np.ones(3), codes[0, t]])
         states[0, 0, t + 1] = drift.A * states[0, 0, t] + drift.W @ (opened * states[0, 0, t]) + drift.h
-    statistics = sufficient_statistics(drift, states[0, 0, :, :2], codes, states)
-    assert noise_solution(statistics, drift, diagonal=False, tied_start=False, floor=1e-4) == (1e-4, 1e-4)
+    statistics = sufficient_statistics(_around(drift), states[0, 0, :, :2], codes, states)
+    floor = Noise.isotropic(1e-4)
+    found = noise_solution(statistics, drift, kind="isotropic", tied_start=False, floor=1e-4)
+    assert found == (floor, floor)
+    process, observation = noise_solution(statistics, drift, kind="full", tied_start=False, floor=1e-4)
+    # eigenvalues of a matrix of rounding errors of about 1e-15
+    np.testing.assert_allclose(np.linalg.eigvalsh(process.covariance(5)), 1e-8, atol=1e-13)
+    np.testing.assert_allclose(observation.covariance(2), 1e-8 * np.eye(2), atol=1e-13)
 
 
 @pytest.mark.parametrize("gate_std", [0.1, 0.7])
@@ -128,7 +138,7 @@ def test_the_gate_deviation_is_recovered_from_known_states_and_codes(gate_std):
     drift = _model(rng, gated=3)
     sample = PALRNN(drift, 0.5, 0.1, gate_std).sample(np.zeros(2), 20_001, seed=1)
     statistics = sufficient_statistics(
-        drift,
+        _around(drift),
         sample.observations,
         sample.codes[None],
         np.asarray(sample.states)[None, None],
@@ -151,9 +161,9 @@ def test_statistics_of_windows_add_up():
     rng = np.random.default_rng(6)
     drift = _model(rng)
     codes, states, x = _samples(rng, drift, paths=4)
-    whole = sufficient_statistics(drift, x, codes, states, gate_likelihood=True)
+    whole = sufficient_statistics(_around(drift), x, codes, states, gate_likelihood=True)
     parts = [
-        sufficient_statistics(drift, x, codes[s], states[s], gate_likelihood=True)
+        sufficient_statistics(_around(drift), x, codes[s], states[s], gate_likelihood=True)
         for s in (slice(0, 1), slice(1, 4))
     ]
     for name, value in (parts[0] + parts[1]).arrays().items():
@@ -182,17 +192,24 @@ def _exact_statistics(drift, windows, model):
         gram, cross = twice.T @ twice, m[1:].T @ twice
         gram[: 2 * dim, : 2 * dim] += np.tile(P[:-1].sum(axis=0), (2, 2))
         cross[:, : 2 * dim] += np.tile(lag.sum(axis=0), (1, 2))
-        spread = np.diagonal(P, axis1=1, axis2=2)
-        part = Statistics(
-            gram,
-            cross,
-            (m[1:] ** 2 + spread[1:]).sum(axis=0),
-            ((x[1:] - m[1:, :seen]) ** 2 + spread[1:, :seen]).sum(axis=0),
-            np.full(seen, float(steps)),
-            (m[0] - drift.embed(x[0])) ** 2 + spread[0],
-            np.zeros(GATE_STDS.size),
-            float(steps),
-            1.0,
+        error, first = x[1:] - m[1:, :seen], m[0] - drift.embed(x[0])
+        outer = m[1:].T @ m[1:] + P[1:].sum(axis=0)
+        misfit = error.T @ error + P[1:, :seen, :seen].sum(axis=0)
+        begun = np.outer(first, first) + P[0]
+        part = RowStatistics(
+            residual=np.diagonal(misfit),
+            observed=np.full(seen, float(steps)),
+            misfit=misfit,
+            whole=float(steps),
+            start=np.diagonal(begun),
+            spread=begun,
+            gates=np.zeros(GATE_STDS.size),
+            transitions=float(steps),
+            starts=1.0,
+            gram=gram,
+            cross=cross,
+            square=np.diagonal(outer),
+            outer=outer,
         )
         total = part if total is None else total + part
     return total
@@ -213,15 +230,15 @@ def test_the_update_of_a_linear_model_is_the_exact_em_update():
     windows, drift = _linear_problem()
     model = PALRNN(drift, 0.6, 0.5, 0.0, initial=0.4)
     statistics = _exact_statistics(drift, windows, model)
-    after = drift_solution(statistics, drift, ridge=0.0)
-    process, observation = noise_solution(statistics, after, diagonal=False, tied_start=False, floor=1e-4)
+    after = drift_solution(statistics, _around(drift), ridge=0.0)
+    process, observation = noise_solution(statistics, after, kind="isotropic", tied_start=False, floor=1e-4)
     F, h, q, r = em_update(
         windows, np.diag(drift.A) + drift.W, drift.h, 0.36, 0.25, drift.embed, 0.16 * np.eye(4)
     )
     np.testing.assert_allclose(np.diag(after.A) + after.W, F, atol=1e-9)
     np.testing.assert_allclose(after.h, h, atol=1e-9)
-    assert process**2 == pytest.approx(q, rel=1e-9)
-    assert observation**2 == pytest.approx(r, rel=1e-9)
+    assert process.std**2 == pytest.approx(q, rel=1e-9)
+    assert observation.std**2 == pytest.approx(r, rel=1e-9)
 
 
 @pytest.mark.parametrize("initial_std", [None, 0.4])
@@ -237,9 +254,9 @@ def test_em_on_a_linear_model_never_lowers_the_exact_likelihood(initial_std, lea
         P1 = np.diag(model.initial_variances)
         trace.append(sum(kalman(x, F, drift.h, *noise, drift.embed(x[0]), P1)[0] for x in windows))
         statistics = _exact_statistics(drift, windows, model)
-        after = drift_solution(statistics, drift, ridge=0.0) if learns_drift else drift
+        after = drift_solution(statistics, _around(drift), ridge=0.0) if learns_drift else drift
         deviations = noise_solution(
-            statistics, after, diagonal=False, tied_start=initial_std is None, floor=1e-4
+            statistics, after, kind="isotropic", tied_start=initial_std is None, floor=1e-4
         )
         model = blended(model, PALRNN(after, *deviations, 0.0, initial_std), 1.0)
     # the likelihood is a sum of 240 terms of order one: rounding stays below 1e-9

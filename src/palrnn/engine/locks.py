@@ -61,7 +61,10 @@ class Holder:
     since: float
 
     def __str__(self) -> str:
-        clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.since))
+        try:
+            clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.since))
+        except (ValueError, OverflowError, OSError):  # a note may come from somebody else, and say anything
+            clock = "a time that no clock shows"
         return f"process {self.pid} on {self.host} ({self.command}; {self.what}, since {clock})"
 
     @property

@@ -22,6 +22,7 @@ def complete_data(A, W, h, variances, codes, states, gram, scores, traces):
 
     A (M,), W (M, M), h (M,), variances (M,) the diagonal of Q; codes (S, T-1, P) and states (S, K, T, M).
     scores (S, K, p) in the order [A, W row-major, h]; traces (S,): tr I_comp, the mean over the K states.
+    Louis' identity (eq. louis) takes the mean of the one and the covariance of the other.
     """
     paths, draws, times, dim = states.shape
     gated = codes.shape[2]

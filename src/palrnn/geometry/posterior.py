@@ -3,7 +3,7 @@
     theta ~ N(theta_hat, (I + prior_std^{-2} Id)^{-1})
 
 with I the information of all the data: ``T * itf_fisher(...)`` for the Gibbs posterior of teacher forcing
-(inverse temperature such that the loss is a Gaussian log likelihood),
+(eq. gibbs; inverse temperature such that the loss is a Gaussian log likelihood),
 ``observed_information(...).observed`` for the marginal likelihood. Local by nature: it says how far
 parameters can move before the objective notices, as a quadratic sees it.
 """

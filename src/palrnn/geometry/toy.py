@@ -1,4 +1,4 @@
-"""The two-regime toy: a probit-gated switching AR(1), where Louis' identity is closed-form (sec. louis_toy).
+"""The two-regime toy: a probit-gated switching AR(1), where Louis' identity is closed-form (Sec. louis_toy).
 
     c_t | x_t ~ Bernoulli(Phi(x_t / gate_std)),   x_{t+1} | x_t, c_t ~ N(a_{c_t} x_t, sigma^2)
 
@@ -59,7 +59,7 @@ class ToyInformation:
 
 
 def toy_information(x: ArrayLike, a0: float, a1: float, sigma: float, gate_std: float) -> ToyInformation:
-    """Return the Louis decomposition of a series ``x (T,)`` of the toy (eqs. 2switch_state_dependent).
+    """Return the Louis decomposition of a series ``x (T,)`` of the toy (Sec. louis_toy).
 
     complete = sum_t diag(1 - p_t, p_t) x_t^2 / sigma^2
     missing  = sum_t p_t (1 - p_t) (s_1 - s_0)(s_1 - s_0)^T,   s_c = e_c (x_{t+1} - a_c x_t) x_t / sigma^2

@@ -3,11 +3,13 @@
 from palrnn.inference.config import FilterConfig
 from palrnn.inference.diagnostics import FilterDiagnostics
 from palrnn.inference.evidence import Evidence, windowed_evidence
+from palrnn.inference.forecasts import Forecast
 from palrnn.inference.particle_filter import rbpf
 from palrnn.inference.path import PathPosterior, path_posterior
 from palrnn.inference.record import FilterDiedError, Filtered
 from palrnn.inference.resampling import resample, scheme
 from palrnn.inference.smoothing import FewPathsWarning, Smoothed, smooth
+from palrnn.inference.stepper import Stepper
 
 __all__ = [
     "Evidence",
@@ -16,8 +18,10 @@ __all__ = [
     "FilterDiagnostics",
     "FilterDiedError",
     "Filtered",
+    "Forecast",
     "PathPosterior",
     "Smoothed",
+    "Stepper",
     "path_posterior",
     "rbpf",
     "resample",

@@ -159,6 +159,20 @@ def initial_bundles(arrays: FilterArrays, model: PALRNN, x1: Floats, particles: 
     return means, covs
 
 
+def unbundled(
+    arrays: FilterArrays, means: Floats, covs: Floats, particles: NDArray[Any]
+) -> tuple[Floats, Floats]:
+    """Return mean ``(k, M)`` and covariance ``(k, M, M)`` of z of some ``particles (k,)``, out of bundles."""
+    dim, basis = arrays.latent_dim, arrays.basis
+    bundle, lane = particles // LANES, particles % LANES
+    units, layout = np.arange(dim), _symmetric_layout(dim)
+    row = units // COLUMNS * dim + units[:, None]  # entry (i, j) is in row i of the panel of j
+    places = layout.starts[row] + units % COLUMNS * layout.steps[row]
+    mean = means[bundle[:, None], units * LANES + lane[:, None]]
+    cov = covs[bundle[:, None, None], places + lane[:, None, None]]
+    return mean @ basis.T, basis @ cov @ basis.T
+
+
 def in_panels(matrix: Floats) -> Floats:
     """Return the entries of a symmetric ``matrix (M, M)`` in the order in which the kernels keep them."""
     dim = len(matrix)

@@ -17,12 +17,11 @@ from palrnn.inference.kernels import smoothing as kernels
 from palrnn.inference.path import empty_path
 from palrnn.inference.path_arrays import path_arrays
 from palrnn.inference.record import Filtered
-from palrnn.model import ALRNN
+from palrnn.model import ALRNN, PALRNN
 
 _PATHS, _SWEEPS = 0, 2
-# two sweeps with 16 particles leave a correlation of 0.05 between neighbouring paths of 200 steps and 10
-# gates
-_PARTICLES = 16
+#: Particles of the conditional filter: two sweeps leave a correlation of 0.05 (200 steps, 10 gates).
+PARTICLES = 16
 
 
 class GatePaths(NamedTuple):
@@ -75,12 +74,19 @@ def _(drift: ALRNN, filtered: Filtered, lineages: NDArray[np.int32], codes: NDAr
 
 
 def gibbs_paths(filtered: Filtered, paths: int, sweeps: int, seed: int) -> GatePaths:
-    """Return every ``sweeps``-th path of a chain of conditional filters that a path of the filter begins.
+    """Return the chain of paths that one of the filter's own begins."""
+    start = traced_paths(filtered, 1, seed).inputs[0]
+    return chain_of_paths(filtered.model, filtered.x, start, paths, sweeps, seed)
+
+
+def chain_of_paths(
+    model: PALRNN, x: Floats, start: Floats, paths: int, sweeps: int, seed: int, *, particles: int = PARTICLES
+) -> GatePaths:
+    """Return every ``sweeps``-th path of a chain of conditional filters that ``start (T-1, P)`` begins.
 
     Particle Gibbs with ancestor sampling (Lindsten, Jordan and Schon, 2014).
     """
-    chain = conditional_filter(filtered.model, filtered.x, _PARTICLES)
-    path = traced_paths(filtered, 1, seed).inputs[0]
+    chain, path = conditional_filter(model, x, particles), start
     inputs = np.empty((paths, *path.shape))
     keys = generator(seed, _SWEEPS).integers(0, 2**64, size=(paths, sweeps), dtype=np.uint64)
     for s, several in enumerate(keys):

@@ -1,15 +1,16 @@
-"""Coordinates in which hidden units move by themselves.
+"""Decoupled coordinates for hidden units, in which a prediction takes O(M^2 (N + P)) operations, not O(M^3).
 
-Hidden units are neither observed nor gated. Nothing looks at one of them alone, so that any coordinates will
-do for them. Let z_h and z_o be the hidden and the observed ones of the ungated units, which move by z <- F z
-when all gates are closed. With z_h = U y + S z_o,
+Hidden units are neither observed nor gated: nothing refers to a single one of them, so that the filter may
+use any basis for them. Let z_h and z_o be the hidden and the observed ones of the ungated units, which evolve
+by z <- F z while all gates are closed. With z_h = U y + S z_o,
 
-    y <- U^(-1) T U y,   T = F_hh - S F_oh,   if  F_hh S + F_ho = S (F_oo + F_oh S).
+    y <- U^(-1) T U y,   T = F_hh - S F_oh,   if  F_hh S + F_ho = S (F_oo + F_oh S),   a Riccati equation.
 
-The columns of U are the eigenvectors of T, so that each coordinate of y moves by itself, or as one of a pair
-where eigenvalues are complex. Such an S is K_h K_o^(-1), where K holds eigenvectors of F, as many as there
-are observed units: they span an invariant subspace. Where no good K is found, S is 0, and observed units move
-hidden ones, too; where U is no good basis either, hidden units stay as they are.
+The columns of U are the eigenvectors of T: each coordinate of y depends on itself only, or also on a partner
+where eigenvalues are a complex pair. S is K_h K_o^(-1), where the columns of K are eigenvectors of F, as many
+as there are observed units, which span an invariant subspace. Where no well-conditioned K is found, S is 0,
+and the observed units drive the hidden ones; where U is ill-conditioned, too, hidden units keep their own
+coordinates.
 """
 
 from __future__ import annotations
@@ -21,18 +22,19 @@ from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
 
-# worse conditioned bases are not used: they could cost six of sixteen digits; trained networks have about 80
-_WORST = 1e3
-# what hidden coordinates may be off by, per unit and relative to F, is rounding; more is not a solution for S
+# the largest condition number of a basis: it may cost six of sixteen digits; trained networks have about 80
+_WORST_CONDITION = 1e3
+# the largest residual of the decoupled equations, per unit and relative to F, that is rounding
 _ROUNDING = 1e-12
 
 
 class HiddenBasis(NamedTuple):
-    """z = ``change`` (y, z_o), and y_i <- own_i y_i + mate_i y_{partner_i} + what units from ``reach`` on
-    add.
+    """z = ``change`` (y, z_o), and y_i <- own_i y_i + mate_i y_{partner_i} + contributions of units from
+    ``reach`` on.
 
-    Units count hidden ones first. ``reach`` is the number of ungated units, or of hidden ones where observed
-    units move them, or 0 where they stay as they are: then ``change`` is the identity, own and mate are zero.
+    Units are numbered with hidden ones first. ``reach`` is the number of ungated units where y is decoupled
+    from all of them, the number of hidden ones where observed units drive y, and 0 where hidden units keep
+    their own coordinates: then ``change`` is the identity, own and mate are zero.
     """
 
     change: Floats
@@ -52,7 +54,7 @@ class _Eigenvectors(NamedTuple):
 
 
 def hidden_basis(F: Floats, hidden: int) -> HiddenBasis:
-    """Return coordinates for the first ``hidden`` of the ungated units, which move by ``F``."""
+    """Return coordinates for the first ``hidden`` of the ungated units, which evolve by ``F``."""
     free = len(F)
     unchanged = HiddenBasis(np.eye(free), np.zeros(hidden), np.zeros(hidden), np.arange(hidden), 0)
     if not hidden or not np.isfinite(F).all():
@@ -66,15 +68,16 @@ def hidden_basis(F: Floats, hidden: int) -> HiddenBasis:
             change = np.eye(free)
             change[:hidden, :hidden], change[:hidden, hidden:] = found.V, S
             basis = HiddenBasis(change, found.own, found.mate, found.partner, reach)
-            if np.linalg.cond(change) < _WORST and _left_over(basis, F) <= _ROUNDING * free * np.abs(F).max():
+            rounding = _ROUNDING * free * np.abs(F).max()
+            if np.linalg.cond(change) < _WORST_CONDITION and _residual(basis, F) <= rounding:
                 return basis
         except np.linalg.LinAlgError:
             continue
     return unchanged
 
 
-def _left_over(basis: HiddenBasis, F: Floats) -> float:
-    """Return the largest entry by which hidden coordinates move otherwise than ``basis`` says."""
+def _residual(basis: HiddenBasis, F: Floats) -> float:
+    """Return the largest entry of the hidden rows of ``change^(-1) F change`` that ``basis`` leaves out."""
     moved = np.linalg.solve(basis.change, F @ basis.change)[: len(basis.own), : basis.reach]
     k = np.arange(len(basis.own))
     moved[k, k] -= basis.own
@@ -97,11 +100,11 @@ def _no_shift(F: Floats, hidden: int) -> Floats:
 
 
 def _shift(F: Floats, hidden: int) -> Floats | None:
-    """Return S = K_h K_o^(-1), or None where eigenvectors, with pairs unbroken, cannot be counted out."""
+    """Return S = K_h K_o^(-1); None where no set of eigenvectors with whole complex pairs has that size."""
     V, _, _, partner = _eigenvectors(F)
     seen = len(F) - hidden
     groups = [sorted({k, int(partner[k])}) for k in range(len(F)) if k <= partner[k]]
-    # those that are seen best, and seen differently from those before them
+    # greedily: the eigenvectors whose observed parts are largest after projecting out those chosen before
     left = V[hidden:].copy()
     chosen: list[int] = []
     while len(chosen) < seen:
@@ -119,7 +122,7 @@ def _shift(F: Floats, hidden: int) -> Floats | None:
 
 
 def _can_be_filled(places: int, group: list[int], groups: list[list[int]]) -> bool:
-    """Whether the ``places`` can be filled by ``group`` and some of the others, ones and pairs."""
+    """Whether ``group`` and some of the other groups, single ones and pairs, add up to ``places``."""
     ones = sum(len(other) == 1 for other in groups) - (len(group) == 1)
     pairs = sum(len(other) == 2 for other in groups) - (len(group) == 2)
     rest = places - len(group)

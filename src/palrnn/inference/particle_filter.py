@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import singledispatch
 from typing import Any, Unpack
 
@@ -13,6 +14,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, quiet
 from palrnn.engine.seeds import generator
 from palrnn.inference import fast_filter, reference
+from palrnn.inference.collectors import Collection, Collector, survivor_counts
 from palrnn.inference.config import FilterConfig, FilterSettings, filter_config
 from palrnn.inference.record import Filtered, Record
 from palrnn.model import ALRNN, PALRNN
@@ -24,6 +26,7 @@ def rbpf(
     config: FilterConfig | None = None,
     *,
     schedule: ArrayLike | None = None,
+    collect: Mapping[str, Collector] | None = None,
     progress: Progress = quiet,
     **settings: Unpack[FilterSettings],
 ) -> Filtered:
@@ -34,13 +37,14 @@ def rbpf(
 
     ``particles``, ``target``, ``resampling``, ``ess_threshold`` and ``seed`` are the settings of
     `FilterConfig`, given as keywords, as a ``config``, or as a ``config`` with some of them changed. With
-    ``schedule (T-1,)``, resampling happens after exactly those steps where it is true.
+    ``schedule (T-1,)``, resampling happens after exactly those steps where it is true. ``collect`` names more
+    diagnostics, functions of the transitions as they are finished (see `palrnn.inference.collectors`).
 
     Raises `FilterDiedError` where all particles have weight zero.
     """
     chosen = filter_config(config, settings)
     series = checked_series(model, x)
-    return run_filter(model, series, chosen, stream(chosen.seed), schedule, progress)
+    return run_filter(model, series, chosen, stream(chosen.seed), schedule, collect, progress)
 
 
 def run_filter(
@@ -49,41 +53,42 @@ def run_filter(
     config: FilterConfig,
     key: int,
     schedule: ArrayLike | None = None,
+    collect: Mapping[str, Collector] | None = None,
     progress: Progress = quiet,
 ) -> Filtered:
     """Return the filter pass over checked input, with the random stream ``key`` in place of the seed's."""
     pin_blas()
-    plan = _checked_schedule(schedule, len(x) - 1)
-    record = filter_pass(model.drift, model, x, config, key, plan, progress)
-    return Filtered(**record._asdict(), config=config, model=model, x=x, key=key)
+    steps, drift = len(x) - 1, model.drift
+    plan = _checked_schedule(schedule, steps)
+    engine = engine_of(drift, model)
+    diagnostics, more = Collection(engine.DIAGNOSTICS), Collection(collect)
+    record = Record.empty(steps, config.particles, drift.latent_dim, drift.gated)
+    for finished in engine.filter_pass(model, x, config, key, plan, record):
+        diagnostics.add(finished)
+        more.add(finished)
+        done = finished.first + len(finished.weights)
+        progress(done, steps, {"log_evidence": float(record.increments[:done].sum())})
+    return Filtered(
+        **record._asdict(),
+        **diagnostics.arrays,
+        survivors=survivor_counts(record.ancestors),
+        config=config,
+        collected=more.arrays,
+        model=model,
+        x=x,
+        key=key,
+    )
 
 
 @singledispatch
-def filter_pass(
-    drift: Any,
-    model: PALRNN,
-    x: Floats,
-    config: FilterConfig,
-    key: int,
-    plan: NDArray[np.int8],
-    progress: Progress,
-) -> Record:
-    """Filter with what there is for this kind of ``drift``: `reference`, unless something is registered."""
-    return reference.filter_pass(model, x, config, key, plan, progress)
+def engine_of(drift: Any, model: PALRNN) -> Any:
+    """Return the module that filters with this kind of ``drift``: `reference`, unless one is registered."""
+    return reference
 
 
-@filter_pass.register
-def _(
-    drift: ALRNN,
-    model: PALRNN,
-    x: Floats,
-    config: FilterConfig,
-    key: int,
-    plan: NDArray[np.int8],
-    progress: Progress,
-) -> Record:
-    engine = fast_filter if model.is_standard else reference
-    return engine.filter_pass(model, x, config, key, plan, progress)
+@engine_of.register
+def _(drift: ALRNN, model: PALRNN) -> Any:
+    return fast_filter if model.is_standard else reference
 
 
 def stream(seed: int, *numbers: int) -> int:

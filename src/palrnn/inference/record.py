@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ class FilterDiedError(ArithmeticError):
 
 
 class Record(NamedTuple):
-    """What a pass keeps, one row per transition t -> t+1 (T-1 of them); no covariances.
+    """What a pass keeps while it runs, one row per transition t -> t+1 (T-1 of them); no covariances.
 
     The fields are those of `Filtered`; ``log_weights (n,)`` are the latest.
     """
@@ -36,10 +36,6 @@ class Record(NamedTuple):
     increments: Floats
     ess: Floats
     resampled: NDArray[np.bool_]
-    survivors: NDArray[np.int64]
-    code_entropy: Floats
-    bit_entropy: Floats
-    gate_probability: Floats
     mean: Floats
     code_words: NDArray[np.uint64]
     ancestors: NDArray[np.int32]
@@ -47,22 +43,16 @@ class Record(NamedTuple):
 
     @classmethod
     def empty(cls, steps: int, particles: int, latent: int, gated: int) -> Record:
-        """Return the room for a pass, with equal weights."""
-        record = cls(
+        """Return the record of a pass that has not begun: equal weights, everyone its own ancestor."""
+        return cls(
             increments=np.zeros(steps),
             ess=np.zeros(steps),
             resampled=np.zeros(steps, dtype=np.bool_),
-            survivors=np.full(steps, particles, dtype=np.int64),
-            code_entropy=np.zeros(steps),
-            bit_entropy=np.zeros(steps),
-            gate_probability=np.zeros((steps, gated)),
             mean=np.zeros((steps + 1, latent)),
             code_words=np.zeros((steps, particles, max(1, -(-gated // WORD))), dtype=np.uint64),
-            ancestors=np.zeros((steps, particles), dtype=np.int32),
+            ancestors=np.tile(np.arange(particles, dtype=np.int32), (steps, 1)),
             log_weights=np.full(particles, -math.log(particles)),
         )
-        record.ancestors[0] = np.arange(particles)
-        return record
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +68,9 @@ class Filtered:
     - ``gate_probability (T-1, P)``: P(c_{t,j} = 1 | x_{1:t+1})
     - ``mean (T, M)``: the filtered mean of z_t
 
-    ``config`` says how it was made. The rest is what `smooth` needs: the codes of all particles as bits in
-    ``code_words (T-1, particles, words)``, their ``ancestors``, the final ``log_weights``, the ``key`` of the
-    random numbers.
+    ``config`` says how it was made; ``collected`` holds what `rbpf` was asked to collect besides. The rest is
+    what `smooth` needs: the codes of all particles as bits in ``code_words (T-1, particles, words)``, their
+    ``ancestors``, the final ``log_weights``, the ``key`` of the random numbers.
     """
 
     increments: Floats
@@ -92,6 +82,7 @@ class Filtered:
     gate_probability: Floats
     mean: Floats
     config: FilterConfig
+    collected: dict[str, NDArray[Any]] = field(repr=False)
     model: PALRNN = field(repr=False)
     x: Floats = field(repr=False)
     code_words: NDArray[np.uint64] = field(repr=False)

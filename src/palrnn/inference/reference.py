@@ -15,14 +15,15 @@ given its gates so far and x_{1:t}. Arrays have one row per particle: ``(n, ...)
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
-from palrnn.engine.progress import Progress
 from palrnn.inference.codes import words_of
+from palrnn.inference.collectors import Steps
 from palrnn.inference.config import FilterConfig
 from palrnn.inference.kernels.noise import gate_normals, resampling_uniforms
 from palrnn.inference.kernels.resampling import settle
@@ -54,43 +55,47 @@ class Gates(NamedTuple):
 
 
 def filter_pass(
-    model: PALRNN, x: Floats, config: FilterConfig, key: int, plan: NDArray[np.int8], progress: Progress
-) -> Record:
-    """Return the record of one pass; ``plan (T-1,)`` says where to resample, -1 where the ESS decides."""
+    model: PALRNN, x: Floats, config: FilterConfig, key: int, schedule: NDArray[np.int8], record: Record
+) -> Iterator[Steps]:
+    """Fill the ``record`` of one pass, and yield each transition when it is finished.
+
+    ``schedule (T-1,)`` says where to resample, -1 where the effective sample size decides.
+    """
     steps, n, gates = len(x) - 1, config.particles, gates_of(model)
-    record = Record.empty(steps, n, model.drift.latent_dim, model.drift.gated)
     beliefs, log_weights = initial_beliefs(model, x[0], n), record.log_weights
     record.mean[0] = beliefs.mean[0]
     for t in range(steps):
-        with np.errstate(all="ignore"):  # what overflows is a dead particle
-            noise = gate_noise(key, t, n, model.drift.gated)
-            codes, beliefs = draw_gates(beliefs, gates, noise, config.target)
-            J, b = model.drift.affine(codes)
-            beliefs = predict(beliefs, J, b, model.process_covariance)
-            beliefs, log_likelihood = observe(beliefs, model, x[t + 1])
-            log_weights[:], record.increments[t] = reweigh(log_weights, log_likelihood)
+        noise = gate_noise(key, t, n, model.drift.gated)
+        codes, beliefs, log_likelihood = transition(model, gates, beliefs, noise, config.target, x[t + 1])
+        log_weights[:], record.increments[t] = reweigh(log_weights, log_likelihood)
         if math.isnan(record.increments[t]):
             raise FilterDiedError.at(t, steps, n)
         weights = np.exp(log_weights)
         alive = weights > 0  # the mean of a dead particle may be infinite
         record.mean[t + 1] = weights[alive] @ beliefs.mean[alive]
         record.code_words[t] = words_of(codes)
-        record.gate_probability[t] = weights @ codes
-        record.code_entropy[t] = code_entropy(codes, weights)
-        record.bit_entropy[t] = bit_entropy(record.gate_probability[t])
         record.ess[t] = effective_sample_size(weights)
-        progress(t + 1, steps, {"log_evidence": float(record.increments[: t + 1].sum())})
-        if t + 1 == steps:  # resampling would only add noise
-            break
-        ancestors = record.ancestors[t + 1]
-        ancestors[:] = np.arange(n)
-        record.resampled[t] = record.ess[t] < config.ess_threshold * n if plan[t] < 0 else plan[t]
-        if record.resampled[t]:
+        due = record.ess[t] < config.ess_threshold * n if schedule[t] < 0 else schedule[t] > 0
+        if due and t + 1 < steps:  # after the last step it would only add noise
+            record.resampled[t] = True
+            ancestors = record.ancestors[t + 1]
             SCHEMES[config.resampling](weights, resampling_noise(key, t, n), ancestors)
-            record.survivors[t] = settle(ancestors)
+            settle(ancestors)
             beliefs = Beliefs(beliefs.mean[ancestors], beliefs.cov[ancestors])
             log_weights[:] = -math.log(n)
-    return record
+        now = slice(t, t + 1)
+        yield Steps(t, weights[None], record.code_words[now], record.ancestors[now], codes.shape[1])
+
+
+def transition(
+    model: PALRNN, gates: Gates, beliefs: Beliefs, noise: Floats, target: str, x: Floats
+) -> tuple[Bools, Beliefs, Floats]:
+    """Take all particles to the next row ``x (N,)``: return codes, beliefs given it, and log p(x | past)."""
+    with np.errstate(all="ignore"):  # what overflows is a dead particle
+        codes, beliefs = draw_gates(beliefs, gates, noise, target)
+        J, b = model.drift.affine(codes)
+        beliefs = predict(beliefs, J, b, model.process_covariance)
+        return codes, *observe(beliefs, model, x)
 
 
 def gates_of(model: PALRNN) -> Gates:
@@ -201,6 +206,7 @@ def transposed(matrices: Floats) -> Floats:
     return matrices.swapaxes(-1, -2)
 
 
+@np.errstate(all="ignore")
 def reweigh(log_weights: Floats, log_likelihood: Floats) -> tuple[Floats, float]:
     """w_i <- w_i p(x | i) / sum_j w_j p(x | j); return log w and the log of the sum, NaN if all are dead.
 
@@ -221,22 +227,36 @@ def effective_sample_size(weights: Floats) -> float:
     return float(1.0 / np.sum(weights * weights))
 
 
-def code_entropy(codes: Bools, weights: Floats) -> float:
-    """H = -sum_c p(c) log2 p(c) in bits, p(c) the weight of the particles with code c, ``codes (n, P)``."""
+def code_entropy(steps: Steps) -> Floats:
+    """H = -sum_c p(c) log2 p(c) in bits, p(c) the weight of the particles with code c, of each transition."""
+    return np.array([_entropy_of_codes(*both) for both in zip(steps.codes, steps.weights, strict=True)])
+
+
+def _entropy_of_codes(codes: Bools, weights: Floats) -> float:
     _, number = np.unique(codes, axis=0, return_inverse=True)
     masses = np.bincount(number.ravel(), weights).astype(np.float64)
     return float(entropy_terms(masses).sum())
 
 
-def bit_entropy(probability: Floats) -> float:
-    """The summed entropies of single gates in bits: the paper's proxy for many; ``probability (P,)``."""
-    return float((entropy_terms(probability) + entropy_terms(1.0 - probability)).sum())
+def gate_probability(steps: Steps) -> Floats:
+    """P(c_j = 1), the weight of the particles whose gate j is open, of each transition, ``(k, P)``."""
+    return np.einsum("tn,tnj->tj", steps.weights, steps.codes)
+
+
+def bit_entropy(steps: Steps) -> Floats:
+    """The summed entropies of single gates in bits, of each transition: the paper's proxy for many gates."""
+    probability = gate_probability(steps)
+    return np.asarray((entropy_terms(probability) + entropy_terms(1.0 - probability)).sum(axis=-1))
 
 
 def entropy_terms(probability: Floats) -> Floats:
     """-p log2 p, which is 0 at p = 0."""
     positive = np.where(probability > 0, probability, 1.0)
     return -positive * np.log2(positive)
+
+
+#: What is collected of every pass.
+DIAGNOSTICS = {"code_entropy": code_entropy, "bit_entropy": bit_entropy, "gate_probability": gate_probability}
 
 
 def gate_noise(key: int, step: int, n: int, gated: int) -> Floats:
@@ -251,3 +271,45 @@ def resampling_noise(key: int, step: int, n: int) -> Floats:
     uniforms = np.empty(n)
     resampling_uniforms(np.uint64(key), step, uniforms)
     return uniforms
+
+
+class Cloud:
+    """The particles at one time, for `Stepper`: see `palrnn.inference.fast_filter.Cloud`."""
+
+    def __init__(self, model: PALRNN, x1: Floats, config: FilterConfig, key: int) -> None:
+        self.model, self.config, self.key = model, config, key
+        self._gates = gates_of(model)
+        self._beliefs = initial_beliefs(model, x1, config.particles)
+        self.log_weights = np.full(config.particles, -math.log(config.particles))
+        self.codes: Bools | None = None
+
+    def advance(self, t: int, x: Floats) -> float:
+        """Take transition ``t`` to the next row ``x (N,)``; return the increment, NaN if all have died."""
+        n, drift = self.config.particles, self.model.drift
+        if t > 0 and effective_sample_size(self.weights) < self.config.ess_threshold * n:
+            ancestors = np.arange(n, dtype=np.int32)
+            SCHEMES[self.config.resampling](self.weights, resampling_noise(self.key, t - 1, n), ancestors)
+            settle(ancestors)
+            self._beliefs = self.beliefs(ancestors)
+            self.log_weights[:] = -math.log(n)
+        noise = gate_noise(self.key, t, n, drift.gated)
+        self.codes, self._beliefs, log_likelihood = transition(
+            self.model, self._gates, self._beliefs, noise, self.config.target, x
+        )
+        self.log_weights, increment = reweigh(self.log_weights, log_likelihood)
+        return increment
+
+    @property
+    def weights(self) -> Floats:
+        """The normalised weights, ``(n,)``."""
+        return np.exp(self.log_weights)
+
+    @property
+    def mean(self) -> Floats:
+        """The filtered mean of the state, ``(M,)``."""
+        alive = self.weights > 0
+        return np.asarray(self.weights[alive] @ self._beliefs.mean[alive])
+
+    def beliefs(self, particles: NDArray[Any]) -> Beliefs:
+        """The beliefs over the state of some ``particles (k,)``."""
+        return Beliefs(self._beliefs.mean[particles], self._beliefs.cov[particles])

@@ -77,8 +77,9 @@ def fixed_points(model: Surrogate | PALRNN, *, virtual: bool = False, most_gated
     regions, singular, found = 2**drift.gated, 0, []
     for first in range(0, regions, _CHUNK):
         codes = _codes(np.arange(first, min(first + _CHUNK, regions)), drift.gated)
-        J, b = drift.affine(codes)
-        points, solved = _solve_each(np.eye(drift.latent_dim) - J, b)
+        matrices, b = drift.affine(codes)
+        matrices = np.eye(drift.latent_dim) - matrices  # frees the Jacobians before the solver takes memory
+        points, solved = _solve_each(matrices, b)
         singular += int((~solved).sum())
         keep = solved if virtual else solved & (codes_of(drift, points) == codes).all(axis=1)
         found.append((points[keep], codes[keep]))

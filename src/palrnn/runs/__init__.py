@@ -3,28 +3,29 @@
 result = palrnn.reconstruct(x, dt=0.01)
 result.generate(10_000)
 result.invariants()
+result.forecast(x[-200:], 100).band(0.9)
 result.geometry()
 result.report("report.html")
 """
 
 from palrnn.runs.findings import Findings
 from palrnn.runs.folder import RunFolder
-from palrnn.runs.forecast import Forecast
 from palrnn.runs.reconstruction import Reconstruction
 from palrnn.runs.record import RunRecord, TuningSettings, TuningTask
 from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
+from palrnn.runs.tracking import Tracking
 from palrnn.runs.training import reconstruct
 
 __all__ = [
     "FilterSettings",
     "Findings",
-    "Forecast",
     "GeometrySettings",
     "InvariantSettings",
     "Reconstruction",
     "ReportSettings",
     "RunFolder",
     "RunRecord",
+    "Tracking",
     "TuningSettings",
     "TuningTask",
     "reconstruct",

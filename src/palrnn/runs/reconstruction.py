@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from palrnn import __version__
 from palrnn.data import Dataset
-from palrnn.engine.checks import Floats, as_int, as_shape
+from palrnn.engine.checks import Floats, as_int, as_series, as_shape
 from palrnn.engine.config import Config
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.progress import Progress, listening, quiet
@@ -23,6 +23,7 @@ from palrnn.geometry import (
     GeometryComparison,
     IndefiniteInformationWarning,
     InvariantErrorBars,
+    LaplacePosterior,
     compare_geometries,
     invariant_error_bars,
     laplace,
@@ -32,6 +33,8 @@ from palrnn.inference import (
     FewPathsWarning,
     FilterDiagnostics,
     Filtered,
+    Forecast,
+    Stepper,
     rbpf,
     windowed_evidence,
 )
@@ -44,16 +47,16 @@ from palrnn.report.view import Run
 from palrnn.runs import tuning, view
 from palrnn.runs.findings import Result
 from palrnn.runs.folder import RunFolder
-from palrnn.runs.forecast import Forecast, forecast
 from palrnn.runs.record import TuningSettings, TuningTask
 from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
 from palrnn.runs.state import RunState
+from palrnn.runs.tracking import Tracking, tracking
 from palrnn.tuning import Comparison
 
 C = TypeVar("C", bound=Config)
 R = TypeVar("R", bound=Result)
 
-_FORECAST_STEPS = 1000
+_TRACKED_STEPS = 1000
 #: Where the settings of an analysis are called otherwise.
 _SETTINGS = {"diagnostics": "filter"}
 
@@ -67,7 +70,7 @@ class Reconstruction(RunState):
     - ``standardizer``: between its coordinates and raw ones.
     - ``reference (T, N)``: the raw held-out part; None if there is none.
     - ``system``: the true system, where it is known, which invariants are compared with instead.
-    - ``forcing``: how it was trained in the end; geometry, anchor and forecasts use it.
+    - ``forcing``: how it was trained in the end; geometry, anchor and tracking use it.
     - ``dt``: time per step; None if that is not known, and rates are per step.
     - ``record``: what is known of its data, training and tuning, as in config.toml.
     - ``losses``: (update, loss) of its training; ``saem``: what tuning it gave.
@@ -93,10 +96,37 @@ class Reconstruction(RunState):
             )
         return self.standardizer.inverse(run.observed)
 
-    def forecast(self, steps: int = _FORECAST_STEPS) -> Forecast:
+    def forecast(
+        self,
+        x: ArrayLike,
+        steps: int,
+        *,
+        paths: int = 200,
+        seed: int = 0,
+        posterior: LaplacePosterior | None = None,
+        **settings: Any,
+    ) -> Forecast:
+        """Return what may be observed after the rows ``x (T, N)``, sampled, in raw coordinates.
+
+        The state is filtered along ``x``, NaN where nothing was seen; ``settings`` are those of the filter,
+        which targets the model itself unless they say otherwise.
+        Paths differ by the state they start from, by process and observation noise, and, with a
+        ``posterior``, by drifts drawn from it.
+        """
+        count = as_int(paths, "paths", least=1)
+        rows = self.standardizer.transform(as_series(x, dim=self.drift.observed_dim, allow_nan=True))
+        how: dict[str, Any] = {"seed": seed, "target": "exact"} | settings
+        stepper = Stepper(self.probabilistic, rows[0], **how)
+        for row in rows[1:]:
+            stepper.update(row)
+        drifts = None if posterior is None else posterior.sample(count, seed=seed)
+        ahead = stepper.forecast(steps, paths=count, seed=seed, drifts=drifts)
+        return Forecast(self.standardizer.inverse(ahead.paths))
+
+    def tracking(self, steps: int = _TRACKED_STEPS) -> Tracking:
         """Return what the model makes of the first held-out steps: forced as in training, and left alone."""
         x = self._seen(self.x)[: as_int(steps, "steps", least=2)]
-        return forecast(self.drift, x, self.forcing, self.standardizer)
+        return tracking(self.drift, x, self.forcing, self.standardizer)
 
     def invariants(self, settings: InvariantSettings | None = None, **changes: Any) -> Scorecard:
         """Return whether a long free run has the long-run properties of the reference, with floors.

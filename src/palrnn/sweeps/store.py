@@ -13,6 +13,7 @@ up in the wrong place and no shared file system is needed.
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import time
@@ -112,7 +113,8 @@ class Store:
             for cut_off in self.folder.glob("tasks/*/.*.tmp"):
                 cut_off.unlink()
             if self._run_path.is_file():
-                append_line(self.folder / SESSIONS, line_bytes(self.run() | {"running": []}))
+                if last := self.run():
+                    append_line(self.folder / SESSIONS, line_bytes(last | {"running": []}))
                 self._run_path.unlink()
             yield
 
@@ -129,11 +131,19 @@ class Store:
         write_json(self._run_path, here | times | {"running": names})
 
     def run(self) -> dict[str, Any]:
-        """The last sign of life: pid, host, engine, workers, started, heartbeat, running; empty if none."""
-        if not self._run_path.is_file():
+        """The last sign of life: pid, host, engine, workers, started, heartbeat, running; empty if none.
+
+        One that makes no sense, in a folder from somebody else, is none.
+        """
+        try:
+            run: dict[str, Any] = json.loads(self._run_path.read_text(encoding="utf-8"))
+            known = all(isinstance(run[name], str) for name in ("host", "engine"))
+            counts = all(type(run[name]) is int for name in ("pid", "workers"))
+            times = all(math.isfinite(run[name]) for name in ("started", "heartbeat"))
+            named = all(isinstance(task[name], str) for task in run["running"] for name in ("kind", "label"))
+        except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return {}
-        run: dict[str, Any] = json.loads(self._run_path.read_text(encoding="utf-8"))
-        return run
+        return run if known and counts and times and named else {}
 
     def sessions(self) -> list[dict[str, Any]]:
         """All runs in this folder so far, the last one included: as `run`, with nothing under way."""
@@ -145,7 +155,8 @@ class Store:
         holder, run = lock_holder(self.folder), self.run()
         if holder is None or not run:
             return False
-        return holder.is_here or time.time() - run["heartbeat"] < STALE_SECONDS
+        # a sign of life from the future is as good as an old one: a clock was set back
+        return holder.is_here or abs(time.time() - run["heartbeat"]) < STALE_SECONDS
 
     @property
     def _run_path(self) -> Path:

@@ -39,7 +39,8 @@ def computation_rows(store: Store, tasks: Iterable[Task]) -> list[dict[str, Any]
     for run in store.sessions():
         count = run["workers"]
         name = f"wall time, {run['engine']}, {count} worker{'' if count == 1 else 's'}"
-        by_engine.setdefault((name, ""), []).append(run["heartbeat"] - run["started"])
+        # the clock may have been set back meanwhile
+        by_engine.setdefault((name, ""), []).append(max(0.0, run["heartbeat"] - run["started"]))
     return [
         {"what": what, "machine": machine, "count": len(seconds), "seconds": round(sum(seconds), 1)}
         for times in (spent, by_engine)

@@ -17,6 +17,10 @@ The step never raises J, which is all that a generalised EM step needs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any
+
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
@@ -24,13 +28,15 @@ from scipy.optimize import minimize
 from palrnn.engine.checks import Floats
 from palrnn.forcing import itf_gradient
 from palrnn.model import ALRNN, PALRNN, Forcing
-from palrnn.tuning.mstep import from_rows, row_moments, rows
+from palrnn.tuning.rows import RowStatistics, from_rows, row_moments, rows
+from palrnn.tuning.samples import SampleStatistics, expected_loss
 from palrnn.tuning.statistics import Statistics
 
 # the least curvature of a row's coordinates, relative to its mean: keeps them regular without any ridge
 _JITTER = 1e-10
 
 
+@singledispatch
 def anchored_solution(
     statistics: Statistics,
     model: PALRNN,
@@ -41,14 +47,53 @@ def anchored_solution(
     ridge: float,
     towards: Floats | None = None,
     steps: int = 50,
-) -> ALRNN:
+) -> Any:
     """Return the drift after at most ``steps`` steps on J; ``x (B, T, N)`` are stretches to force on."""
+    raise TypeError(f"no M-step for {type(statistics).__name__}")
+
+
+@anchored_solution.register
+def _(
+    statistics: SampleStatistics,
+    model: PALRNN,
+    x: Floats,
+    *,
+    forcing: Forcing | int,
+    beta: float,
+    ridge: float,
+    towards: Floats | None = None,
+    steps: int = 50,
+) -> Any:
+    drift, expected = model.drift, expected_loss(statistics, model, ridge, towards)
+
+    def objective(theta: Floats) -> tuple[float, Floats]:
+        value, slope = expected(theta)
+        loss, pull = _forced(drift.with_theta(theta), x, forcing)
+        return (value + beta * loss, slope + beta * pull) if np.isfinite(loss) else (1e30, 0.0 * slope)
+
+    found = _minimum(objective, drift.theta, steps)
+    return drift.with_theta(found) if objective(found)[0] <= objective(drift.theta)[0] else drift
+
+
+@anchored_solution.register
+def _(
+    statistics: RowStatistics,
+    model: PALRNN,
+    x: Floats,
+    *,
+    forcing: Forcing | int,
+    beta: float,
+    ridge: float,
+    towards: Floats | None = None,
+    steps: int = 50,
+) -> ALRNN:
     drift = model.drift
     gram, cross = row_moments(statistics)
     weight = 1.0 / model.process_variances
     eye = np.eye(gram.shape[1])
     H = (gram + ridge * eye) * weight[:, None, None]
-    g = (cross if towards is None else cross + ridge * towards) * weight[:, None]
+    pull = 0.0 if towards is None else ridge * rows(drift.with_theta(towards))
+    g = (cross + pull) * weight[:, None]
     floor = _JITTER * np.trace(H, axis1=1, axis2=2)[:, None, None] / gram.shape[1]
     C = np.linalg.cholesky(H + floor * eye)
 
@@ -59,25 +104,29 @@ def anchored_solution(
         theta = theta_of(phi)
         curved = np.einsum("ijk,ik->ij", H, theta)
         value, slope = float(np.sum(theta * (0.5 * curved - g))), curved - g
-        try:
-            loss, gradient = itf_gradient(from_rows(theta, drift), x, forcing)
-        except (ArithmeticError, ValueError):
-            loss = np.inf
+        loss, pull = _forced(from_rows(theta, drift), x, forcing)
         if not np.isfinite(loss):
             # a line search that ran too far: any finite value above the start makes it turn back
             return 1e30, np.zeros_like(phi)
-        slope = slope + beta * rows(drift.with_theta(gradient.theta))
+        slope = slope + beta * rows(drift.with_theta(pull))
         return value + beta * loss, _solved(C, slope, transpose=False).ravel()
 
     start = np.einsum("ikj,ik->ij", C, rows(drift))
-    found = minimize(
-        objective,
-        start.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": steps, "maxcor": 20, "ftol": 1e-12},
-    )
-    return from_rows(theta_of(found.x), drift)
+    return from_rows(theta_of(_minimum(objective, start.ravel(), steps)), drift)
+
+
+def _forced(drift: Any, x: Floats, forcing: Forcing | int) -> tuple[float, Floats]:
+    """Return the forcing loss and its gradient in theta; infinite where the model cannot be run."""
+    try:
+        loss, gradient = itf_gradient(drift, x, forcing)
+    except (ArithmeticError, ValueError):
+        return np.inf, np.zeros_like(drift.theta)
+    return loss, gradient.theta
+
+
+def _minimum(objective: Callable[[Floats], tuple[float, Floats]], start: Floats, steps: int) -> Floats:
+    options = {"maxiter": steps, "maxcor": 20, "ftol": 1e-12}
+    return np.asarray(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x)
 
 
 def _solved(C: Floats, right: Floats, *, transpose: bool) -> Floats:

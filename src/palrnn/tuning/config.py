@@ -18,7 +18,12 @@ class SAEMConfig(Config):
 
     ``configuration`` says what is updated: nothing (``baseline``), the process and observation deviations
     (``calib``), these and the drift (``full``), or the same with the teacher-forcing loss as a second term
-    (``anchored``, with the weight ``beta``, under ``forcing``; ``tau`` is another way to give that).
+    (``anchored``, with the weight ``beta`` and under ``forcing``; a number ``tau`` means identity forcing).
+
+    ``smoother`` says how gate paths are drawn: ``ancestors`` of a filter pass (the paper's), by particle
+    ``gibbs`` from a filter pass, or by a ``conditional`` filter alone, which goes on from the path of the
+    last iteration and needs few particles. The last two take ``target="exact"`` and ``sweeps`` passes per
+    path. ``noise`` is the kind of noise that is learned; ``diagonal_noise=True`` is another way to give that.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -32,6 +37,8 @@ class SAEMConfig(Config):
     particles: Count = 256
     paths: Count = 8
     states_per_path: Count = 1
+    smoother: Literal["ancestors", "gibbs", "conditional"] = "ancestors"
+    sweeps: Count = 1
     target: Literal["paper", "exact"] = "paper"
     resampling: Literal["multinomial", "systematic", "stratified", "residual"] = "multinomial"
     ess_threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -47,7 +54,8 @@ class SAEMConfig(Config):
     robbins_monro: bool = False
     step_exponent: Annotated[float, Field(gt=0.5, le=1)] = 0.7
     learn_gate_std: bool = False
-    diagonal_noise: bool = False
+    noise: Literal["isotropic", "diagonal", "full"] = "isotropic"
+    drift_steps: Count = 50  # of a family without a closed form
     beta: Level = 100.0
     forcing: AnyForcing = Forcing.identity(16)
     anchor_length: Annotated[Count, Field(ge=2)] = 200
@@ -71,10 +79,20 @@ class SAEMConfig(Config):
         rest = {name: value for name, value in values.items() if name != "tau"}
         return rest | {"forcing": values["tau"]}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _noise_from_diagonal(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "diagonal_noise" not in values:
+            return values
+        rest = {name: value for name, value in values.items() if name != "diagonal_noise"}
+        return rest | {"noise": "diagonal" if values["diagonal_noise"] else "isotropic"}
+
     @model_validator(mode="after")
-    def _something_left(self) -> Self:
+    def _consistent(self) -> Self:
         if self.rollout_discard >= self.rollout_steps:
             raise ValueError("rollout_discard must be less than rollout_steps")
+        if self.smoother != "ancestors" and self.target != "exact":
+            raise ValueError(f"smoother = {self.smoother!r} needs target = 'exact'")
         return self
 
     @property

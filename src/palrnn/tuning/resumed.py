@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from palrnn.engine.checks import HUGE
 from palrnn.engine.stored import Stored
 from palrnn.model import PALRNN, Checkpoint
 from palrnn.model.surrogate import training_vector
 from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.history import COLUMNS, TuningHistory
-from palrnn.tuning.statistics import GATE_STDS, Statistics
+from palrnn.tuning.statistics import GATE_STDS, Statistics, statistics_kind
 
 
 def checked_iteration(file: Path, checkpoint: Checkpoint, task: dict[str, Any], config: SAEMConfig) -> int:
@@ -73,29 +74,59 @@ def checked_average(
 ) -> Statistics | None:
     """Return the averaged statistics, if the configuration keeps them."""
     stored = Stored(file, checkpoint.arrays, checkpoint.training)
-    dim, seen = model.drift.latent_dim, model.drift.observed_dim
-    shapes: dict[str, tuple[int, ...]] = {
-        "gram": (2 * dim + 1, 2 * dim + 1),
-        "cross": (dim, 2 * dim + 1),
-        "square": (dim,),
-        "residual": (seen,),
-        "observed": (seen,),
-        "start": (dim,),
-        "gates": GATE_STDS.shape,
-        "transitions": (),
-        "starts": (),
-    }
-    names = [field.name for field in fields(Statistics)]
+    kind = statistics_kind(model.drift)
+    names = [field.name for field in fields(kind)]
     if not config.robbins_monro or iteration == 0:
         for name in names:
             stored.no_array(f"average.{name}")
         return None
-    signed = {"gram", "cross", "gates"}
+    dim, seen = model.drift.latent_dim, model.drift.observed_dim
+    weights = checkpoint.arrays.get("average.weights", np.empty(0))
+    shapes: dict[str, tuple[int, ...]] = {
+        "residual": (seen,),
+        "observed": (seen,),
+        "misfit": (seen, seen),
+        "whole": (),
+        "start": (dim,),
+        "spread": (dim, dim),
+        "gates": GATE_STDS.shape,
+        "transitions": (),
+        "starts": (),
+        "gram": (2 * dim + 1, 2 * dim + 1),
+        "cross": (dim, 2 * dim + 1),
+        "square": (dim,),
+        "outer": (dim, dim),
+        "before": (weights.size, dim),
+        "codes": (weights.size, model.drift.gated),
+        "after": (weights.size, dim),
+        "weights": (weights.size,),
+    }
+    positive = {"residual", "observed", "whole", "start", "transitions", "starts", "square", "weights"}
     average: dict[str, NDArray[Any]] = {
-        name: stored.array(f"average.{name}", shapes[name], least=None if name in signed else 0.0)
+        name: stored.array(
+            f"average.{name}",
+            shapes[name],
+            np.bool_ if name == "codes" else np.float64,
+            least=0.0 if name in positive else None,
+        )
         for name in names
     }
-    return Statistics(**average)  # type: ignore[arg-type]
+    return kind(**average)
+
+
+def checked_paths(
+    file: Path, checkpoint: Checkpoint, shape: tuple[int, ...], config: SAEMConfig, iteration: int
+) -> NDArray[np.float64] | None:
+    """Return the paths ``(K, L, P)`` that a conditional filter goes on from, if there are any."""
+    stored = Stored(file, checkpoint.arrays, checkpoint.training)
+    if config.smoother != "conditional" or iteration == 0:
+        stored.no_array("paths")
+        return None
+    # windows that were never drawn have NaN
+    paths = stored.array("paths", shape, finite=False)
+    if (np.abs(paths) > HUGE).any():
+        raise stored.error(f"paths must be within ±{HUGE:g}, hold {np.nanmax(np.abs(paths)):g}")
+    return paths
 
 
 def _embedding(model: PALRNN) -> Any:

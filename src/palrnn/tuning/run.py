@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from palrnn.data import Standardizer
+from palrnn.engine.checks import Floats
 from palrnn.model import PALRNN, load_checkpoint, save_checkpoint
 from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.history import TuningHistory
-from palrnn.tuning.resumed import checked_average, checked_iteration, checked_model, checked_rows
+from palrnn.tuning.resumed import (
+    checked_average,
+    checked_iteration,
+    checked_model,
+    checked_paths,
+    checked_rows,
+)
 from palrnn.tuning.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -25,12 +32,16 @@ CHECKPOINT = "checkpoint.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where tuning is: the model after ``iteration`` updates, the history, averaged statistics if any."""
+    """Where tuning is: the model after ``iteration`` updates, the history, averaged statistics if any.
+
+    ``paths (K, L, P)`` are those that a conditional filter goes on from, of all windows.
+    """
 
     model: PALRNN
     iteration: int
     rows: list[dict[str, float]]
     average: Statistics | None
+    paths: Floats | None
 
     def last(self, column: str) -> float:
         """Return the newest value of a column that has one, or NaN."""
@@ -47,6 +58,7 @@ class SavedTuning:
     config: SAEMConfig
     task: dict[str, Any]
     standardizer: Standardizer | None
+    windows: int
 
     @classmethod
     def of(
@@ -56,7 +68,7 @@ class SavedTuning:
         folder = Path(path)
         settings = problem.config.model_dump(mode="json")
         task = {"config": settings, "seed": problem.seed, "data": _digest(model, problem)}
-        return cls(folder, model, problem.config, task, standardizer)
+        return cls(folder, model, problem.config, task, standardizer, len(problem.pool))
 
     @property
     def begun(self) -> bool:
@@ -68,6 +80,8 @@ class SavedTuning:
         arrays = {f"history.{name}": column for name, column in TuningHistory.of(state.rows).columns.items()}
         if state.average is not None:
             arrays |= {f"average.{name}": value for name, value in state.average.arrays().items()}
+        if state.paths is not None:
+            arrays["paths"] = state.paths
         training = {"saem": self.task | {"iteration": state.iteration}}
         save_checkpoint(
             self.path / CHECKPOINT,
@@ -86,18 +100,21 @@ class SavedTuning:
         iteration = checked_iteration(file, saved, self.task, self.config)
         model = checked_model(file, saved, self.start, self.config)
         average = checked_average(file, saved, model, self.config, iteration)
-        return State(model, iteration, checked_rows(file, saved, iteration), average)
+        shape = (self.windows, self.config.length, model.drift.gated)
+        paths = checked_paths(file, saved, shape, self.config, iteration)
+        return State(model, iteration, checked_rows(file, saved, iteration), average, paths)
 
 
 def _digest(model: PALRNN, problem: Problem) -> str:
     """Return a fingerprint of the model that tuning starts from and of all data."""
     digest = hashlib.sha256()
     parts = [
-        model.drift.theta,
-        model.drift.E,
-        model.process_variances,
-        model.observation_variances,
-        model.initial_variances,
+        *model.drift.arrays().values(),
+        model.process_covariance,
+        model.observation_covariance,
+        model.initial_covariance,
+        model.observation_map.B,
+        model.observation_map.d,
         np.array([model.gate_std, model.drift.gated, model.initial is None]),
         problem.pool,
         *([] if problem.anchor is None else [problem.anchor]),
@@ -105,5 +122,5 @@ def _digest(model: PALRNN, problem: Problem) -> str:
         *([] if problem.reference is None else [problem.reference]),
     ]
     for part in parts:
-        digest.update(str(part.shape).encode() + np.ascontiguousarray(part).tobytes())
+        digest.update(str(np.shape(part)).encode() + np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()

@@ -27,7 +27,7 @@ from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.estep import expectation
 from palrnn.tuning.evaluation import heldout_evaluation
 from palrnn.tuning.history import TuningHistory
-from palrnn.tuning.mstep import blended, drift_solution, gate_solution, noise_solution, rows
+from palrnn.tuning.mstep import blended, drift_solution, gate_solution, noise_solution
 from palrnn.tuning.run import SavedTuning, State
 from palrnn.tuning.sequences import stretches, window_pool
 from palrnn.tuning.statistics import Statistics
@@ -57,6 +57,10 @@ class Problem:
     anchor: Floats | None
     heldout: Floats | None
     reference: Floats | None
+
+    def unvisited(self, model: PALRNN) -> Floats:
+        """Return paths ``(K, L, P)`` for all windows of which none has been drawn: NaN."""
+        return np.full((len(self.pool), self.config.length, model.drift.gated), np.nan)
 
 
 def saem(
@@ -97,7 +101,7 @@ def saem(
     ):
         state = folder.load() if folder is not None and folder.begun else None
         if state is None:
-            state = State(model, 0, [_row(problem, model, 0, total, workers)], None)
+            state = State(model, 0, [_row(problem, model, 0, total, workers)], None, None)
             if folder is not None:
                 folder.save(state)
         while state.iteration < total:
@@ -159,7 +163,9 @@ def _iterate(problem: Problem, state: State, total: int, executor: Executor, thr
     """One iteration of Alg. saem: windows, E-step, M-step, damped update, and a row for the history."""
     config, iteration, model = problem.config, state.iteration, state.model
     drawn = generator(problem.seed, 0, iteration).integers(0, len(problem.pool), size=config.windows)
-    found = expectation(model, problem.pool[drawn], config, problem.seed, iteration, executor)
+    paths = problem.unvisited(model) if state.paths is None else state.paths
+    stream = (problem.seed, 1, iteration)
+    found = expectation(model, problem.pool[drawn], config, stream, executor, paths[drawn])
     statistics, step = found.statistics, config.blend
     if config.robbins_monro:
         # the step of the stochastic approximation takes the place of the blend
@@ -169,7 +175,11 @@ def _iterate(problem: Problem, state: State, total: int, executor: Executor, thr
     seen = state.rows[-1] | {"evidence": found.evidence, "died": float(found.died)}
     new = _row(problem, tuned, iteration + 1, total, threads)
     average = statistics if config.robbins_monro else None
-    return State(tuned, iteration + 1, [*state.rows[:-1], seen, new], average)
+    rows, kept = [*state.rows[:-1], seen, new], None
+    if config.smoother == "conditional":
+        kept = paths.copy()
+        kept[drawn] = found.paths
+    return State(tuned, iteration + 1, rows, average, kept)
 
 
 def provisional(
@@ -180,7 +190,7 @@ def provisional(
         return model
     drift = model.drift
     ridge = config.ridge if config.ridge_per == "step" else config.ridge / config.length
-    towards = rows(drift) if config.ridge_towards == "current" else None
+    towards = drift.theta if config.ridge_towards == "current" else None
     if config.configuration == "anchored" and anchor is not None:
         drift = anchored_solution(
             statistics,
@@ -193,13 +203,9 @@ def provisional(
             steps=config.anchor_steps,
         )
     elif config.learns_drift:
-        drift = drift_solution(statistics, drift, ridge=ridge, towards=towards)
+        drift = drift_solution(statistics, model, ridge=ridge, towards=towards, steps=config.drift_steps)
     process, observation = noise_solution(
-        statistics,
-        drift,
-        diagonal=config.diagonal_noise,
-        tied_start=model.initial is None,
-        floor=config.floor,
+        statistics, drift, kind=config.noise, tied_start=model.initial is None, floor=config.floor
     )
     learned = model.with_drift(drift).with_noise(process=process, observation=observation)
     if config.learn_gate_std and drift.gated:

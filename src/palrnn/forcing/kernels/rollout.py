@@ -139,7 +139,7 @@ def forced_rollout(theta, dim, ahead, wide, series, starts, inputs, tau, alpha, 
 def forced_adjoint(
     dim, gated, back, wide, inputs, tau, alpha, gaps, weight, tiny, states, errors, adjoint, gradient
 ):
-    """The gradient of the loss along a forced rollout, into ``gradient`` (laid out as theta).
+    """The gradient of the loss (eq. tf_loss) along a forced rollout, into ``gradient`` (laid out as theta).
 
     With lambda_t = dL/dz_t before forcing and e_t = 2 (B z_t - x_t) / ((T - 1) B), backwards in time,
 

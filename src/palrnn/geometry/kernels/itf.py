@@ -84,7 +84,7 @@ def _advance(A, W, gated, z, keep, J, S, out):
 
 @kernel
 def sensitivity_rows(A, W, gated, states, begin, keep, scale, S, rows):
-    """Advance S over the steps ``begin, begin + 1, ...`` and keep the scaled rows of B S_{t+1}.
+    """Advance S over the steps ``begin, begin + 1, ...`` and keep the scaled rows of B S_{t+1} (eq. tfgn).
 
     states (T-1, M); keep and scale (T-1, N); S (M, p) is the sensitivity at ``begin`` on entry, at the end on
     return; rows (steps, N, p) gets scale_tn dz_{t+1,n} / dtheta per step.
@@ -103,7 +103,7 @@ def sensitivity_rows(A, W, gated, states, begin, keep, scale, S, rows):
 
 @kernel
 def sensitivity_trace(A, W, gated, states, keep, scale):
-    """Return sum_t sum_n scale_tn^2 |dz_{t+1,n} / dtheta|^2, holding only one S (M, p)."""
+    """Return sum_t sum_n scale_tn^2 |dz_{t+1,n} / dtheta|^2 (eq. tfgn), holding only one S (M, p)."""
     steps, dim = states.shape
     seen = scale.shape[1]
     J = np.empty((dim, dim))

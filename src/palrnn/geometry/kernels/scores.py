@@ -102,11 +102,11 @@ def later_covariance(moments, rows, cols, weights, first, count, out):
 def pair_trace(moments, gates, lags, later, crossed):
     """Return tr of an AL-RNN's observed information given the path, from pairs of times up to ``lags`` apart.
 
-    ``gates (T-1, M)`` is the diagonal of D(c_t): the features of row i are [z_i, D z, 1]. A trace needs the
-    diagonal of each pair only, so that a pair costs 3 products of M x M, as much as one parameter and time in
-    `later_covariance`: all pairs cost less than that up to a length of some 2 M^2. ``later (T-1, M, M)`` and
-    ``crossed (T-1, M, M)`` are scratch, the transposes of Cov(z_{t+1}, z_s) and Cov(z_{t+1}, eps_s) for s >
-    t.
+    Louis' identity (eq. louis) for the state alone. ``gates (T-1, M)`` is the diagonal of D(c_t): the
+    features of row i are [z_i, D z, 1]. A trace needs the diagonal of each pair only, so that a pair costs 3
+    products of M x M, as much as one parameter and time in `later_covariance`: all pairs cost less than that
+    up to a length of some 2 M^2. ``later (T-1, M, M)`` and ``crossed (T-1, M, M)`` are scratch, the
+    transposes of Cov(z_{t+1}, z_s) and Cov(z_{t+1}, eps_s) for s > t.
     """
     steps, dim = gates.shape
     total = 0.0

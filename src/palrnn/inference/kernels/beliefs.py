@@ -68,7 +68,7 @@ def store_cov_row(cov, k, dim, row, at):
 @kernel
 def draw_integrated_probit(mean, cov, first, inputs, variances):
     """u_j = mu_j + sqrt(nu_j + gate_std^2) e_j: then P(u_j > 0) = Phi(mu_j / sqrt(nu_j + gate_std^2)), the
-    integrated probit of the paper (Sec. rbpf_louis_details), each gate by itself.
+    integrated probit of the paper (eq. probit; Sec. rbpf_louis_details), each gate by itself.
 
     mu_j = m_k and nu_j = P_kk, k = first + j. ``inputs (P, LANES)`` holds standard normal e on entry and u on
     exit, ``variances (P,)`` gate_std^2.

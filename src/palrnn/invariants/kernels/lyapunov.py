@@ -13,9 +13,9 @@ from palrnn.engine.kernel import kernel
 def orthonormalize(V, logs):
     """Make the rows of ``V (k, D)`` orthonormal, adding log |R_ii| of V^T = Q R to ``logs (k,)``.
 
-    Modified Gram-Schmidt, a row again while cancellation has cost it more than half its length. A row that is
-    a combination of those before it up to rounding (a singular Jacobian) has R_ii = 0: it adds -inf, and a
-    new direction takes its place.
+    Their means over time are the exponents (eq. lyap_growth). Modified Gram-Schmidt, a row again while
+    cancellation has cost it more than half its length. A row that is a combination of those before it up to
+    rounding (a singular Jacobian) has R_ii = 0: it adds -inf, and a new direction takes its place.
     """
     count, dim = V.shape
     tiny = 2.3e-16 * dim

@@ -13,7 +13,7 @@ from palrnn.report.registry import section
 from palrnn.report.view import Run
 
 if TYPE_CHECKING:
-    from palrnn.runs import Forecast
+    from palrnn.runs import Tracking
 
 _ROWS = 4
 
@@ -22,7 +22,7 @@ _ROWS = 4
     "series",
     "Forced and free-running",
     order=30,
-    needs="forecast",
+    needs="tracking",
     lead="Under forcing the model is pulled to the data as in training. Left alone it must part from the "
     "data, because the system is chaotic; what should remain is the way it moves.",
 )
@@ -33,7 +33,7 @@ def forecast(runs: Sequence[Run]) -> tuple[Block, ...]:
 
 def series(run: Run, key: str) -> Figure:
     """Return the first coordinates of the forecast, one above the other."""
-    forecast: Forecast = run["forecast"]
+    forecast: Tracking = run["tracking"]
     rows = min(_ROWS, forecast.truth.shape[1])
     step = run.dt or 1.0
     times = typed_array(np.arange(len(forecast.truth)) * step)
@@ -66,7 +66,7 @@ def series(run: Run, key: str) -> Figure:
     )
 
 
-def departure(forecast: Forecast) -> int | None:
+def departure(forecast: Tracking) -> int | None:
     """Return the first step at which the free-running path is one standard deviation away from the data."""
     spread, seen = np.nanstd(forecast.truth, axis=0), ~np.isnan(forecast.truth)
     squares = ((forecast.free - forecast.truth) / np.where(spread > 0, spread, 1.0)) ** 2
@@ -76,7 +76,7 @@ def departure(forecast: Forecast) -> int | None:
     return int(away[0]) if away.size else None
 
 
-def _summary(run: Run, forecast: Forecast) -> str:
+def _summary(run: Run, forecast: Tracking) -> str:
     error = np.sqrt(
         np.nanmean((forecast.forced - forecast.truth) ** 2, axis=0) / np.nanvar(forecast.truth, axis=0)
     ).mean()
@@ -98,7 +98,7 @@ def _summary(run: Run, forecast: Forecast) -> str:
     )
 
 
-def _csv(run: Run, forecast: Forecast) -> Download:
+def _csv(run: Run, forecast: Tracking) -> Download:
     header = ["step", *(f"{column} {kind}" for kind in ("data", "forced", "free") for column in run.columns)]
     rows = np.hstack([forecast.truth, forecast.forced, forecast.free]).tolist()
     return csv_download("forecast.csv", header, [(i, *row) for i, row in enumerate(rows)])

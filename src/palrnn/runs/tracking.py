@@ -14,7 +14,7 @@ from palrnn.model.engine import step
 
 
 @dataclass(frozen=True, eq=False)
-class Forecast:
+class Tracking:
     """A stretch of data with what the model makes of it, all raw ``(S, N)``.
 
     ``forced`` is pulled to the data as ``forcing`` says; ``free`` runs alone from the first observation. NaN
@@ -27,11 +27,11 @@ class Forecast:
     forcing: Forcing
 
     def __repr__(self) -> str:
-        return f"Forecast({len(self.truth)} steps of {self.truth.shape[1]} coordinates, {self.forcing!r})"
+        return f"Tracking({len(self.truth)} steps of {self.truth.shape[1]} coordinates, {self.forcing!r})"
 
 
-def forecast(model: Surrogate, x: Floats, forcing: Forcing, standardizer: Standardizer) -> Forecast:
-    """Return the forced and the free-running forecast of standardised ``x (S, N)``, in raw coordinates.
+def tracking(model: Surrogate, x: Floats, forcing: Forcing, standardizer: Standardizer) -> Tracking:
+    """Return the forced and the free run along standardised ``x (S, N)``, in raw coordinates.
 
     Only what was seen is forced; the first row must have no gap (NaN).
     """
@@ -47,4 +47,4 @@ def forecast(model: Surrogate, x: Floats, forcing: Forcing, standardizer: Standa
     alone = free_run(model, x[0], len(x)).observed
     free[: len(alone)] = alone
     raw = [standardizer.inverse(part) for part in (x, forced, free)]
-    return Forecast(raw[0], raw[1], raw[2], forcing)
+    return Tracking(raw[0], raw[1], raw[2], forcing)

@@ -1,0 +1,168 @@
+"""The AL-RNN in rows: given its gates, a linear regression of z_{t+1} on the features
+
+    f_t = [z_t, D(c_t) z_t, 1]                                   (2 M + 1,)
+
+in which unit i uses its own z_i only (A is diagonal), all of D(c) z and the constant. The sums of f f^T, z'
+f^T and z' z'^T hold everything that the drift and the process noise depend on. Row i of the drift solves its
+own ridge regression on f_i = [z_i, D(c) z, 1] (M + 2 features),
+
+    (G_i + ridge I) theta_i = b_i + ridge theta_i^0,     G_i = mean f_i f_i^T,   b_i = mean z'_i f_i,
+
+with theta^0 = 0 (the plain ridge) or the current parameters. A diagonal process noise does not enter: it
+scales a row's equation as a whole. Under a full one the rows are solved together (`joint_solution`). For an
+ungated unit z_i is both a feature of its own and an entry of D(c) z: A_ii and W_ii are collinear, and the
+ridge shares the coefficient between them (ridge = 0 takes the solution of least norm).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
+
+from palrnn.engine.checks import Floats
+from palrnn.model import ALRNN, PALRNN
+from palrnn.tuning.mstep import drift_solution, process_moments, process_residuals
+from palrnn.tuning.statistics import Statistics, drift_statistics, statistics_kind
+
+# of the equations of rows that a full process noise couples, relative: beyond rounding of the sums
+_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RowStatistics(Statistics):
+    """Sufficient statistics of an AL-RNN.
+
+    ``gram (2M+1, 2M+1)``: sum of f f^T. ``cross (M, 2M+1)``: sum of z' f^T. ``square (M,)`` and ``outer (M,
+    M)``: sums of z'^2 and of z' z'^T.
+    """
+
+    gram: Floats
+    cross: Floats
+    square: Floats
+    outer: Floats
+
+
+@drift_statistics.register
+def _(drift: ALRNN, codes: NDArray[np.bool_], states: Floats, common: dict[str, Any]) -> RowStatistics:
+    dim, free = drift.latent_dim, drift.latent_dim - drift.gated
+    before, after = states[:, :, :-1], states[:, :, 1:]
+    features = np.empty((*before.shape[:3], 2 * dim + 1))
+    features[..., :dim] = before
+    features[..., dim : 2 * dim] = before
+    features[..., dim + free : 2 * dim] *= codes[:, None]
+    features[..., 2 * dim] = 1.0
+    f, target = features.reshape(-1, 2 * dim + 1), after.reshape(-1, dim)
+    return RowStatistics(
+        **common,
+        gram=f.T @ f,
+        cross=target.T @ f,
+        square=np.square(target).sum(axis=0),
+        outer=target.T @ target,
+    )
+
+
+@statistics_kind.register
+def _(drift: ALRNN) -> type[RowStatistics]:
+    return RowStatistics
+
+
+def rows(drift: ALRNN) -> Floats:
+    """Return the drift as ``(M, M + 2)`` rows theta_i = [A_i, W_i, h_i]."""
+    return np.column_stack([drift.A, drift.W, drift.h])
+
+
+def from_rows(theta: Floats, drift: ALRNN) -> ALRNN:
+    """Return ``drift`` with the rows ``theta (M, M + 2)``."""
+    return ALRNN(theta[:, 0], theta[:, 1:-1], theta[:, -1], drift.E, drift.gated)
+
+
+def row_moments(statistics: RowStatistics) -> tuple[Floats, Floats]:
+    """Return the mean Gram matrices G ``(M, M+2, M+2)`` and mean cross products b ``(M, M+2)`` by row."""
+    own = _own_features(len(statistics.square))
+    gram = statistics.gram[own[:, :, None], own[:, None, :]] / statistics.transitions
+    cross = np.take_along_axis(statistics.cross, own, axis=1) / statistics.transitions
+    return gram, cross
+
+
+@drift_solution.register
+def _(
+    statistics: RowStatistics, model: PALRNN, *, ridge: float, towards: Floats | None = None, steps: int = 50
+) -> ALRNN:
+    pull = None if towards is None else rows(model.drift.with_theta(towards))
+    theta = _row_solution(statistics, ridge, pull)
+    if not model.process.is_diagonal:
+        theta = joint_solution(statistics, model, ridge, pull, theta)
+    return from_rows(theta, model.drift)
+
+
+def _row_solution(statistics: RowStatistics, ridge: float, towards: Floats | None) -> Floats:
+    gram, cross = row_moments(statistics)
+    if ridge == 0:
+        return np.stack([np.linalg.lstsq(G, b, rcond=None)[0] for G, b in zip(gram, cross, strict=True)])
+    pull = cross if towards is None else cross + ridge * towards
+    return np.asarray(np.linalg.solve(gram + ridge * np.eye(gram.shape[1]), pull[..., None])[..., 0])
+
+
+def joint_solution(
+    statistics: RowStatistics, model: PALRNN, ridge: float, towards: Floats | None, start: Floats
+) -> Floats:
+    """Return the rows under a full process noise Q, by conjugate gradients from ``start (M, M + 2)``.
+
+        sum_j (Q^-1)_ij G_ij theta_j + ridge kappa theta_i = sum_j (Q^-1)_ij b_ij + ridge kappa theta_i^0
+
+    with G_ij = mean f_i f_j^T and b_ij = mean z'_j f_i, and kappa the mean of the precisions, so that the
+    ridge is what it is under isotropic noise. The rows solved one by one precondition it.
+    """
+    dim, n = len(statistics.square), statistics.transitions
+    own, precision = _own_features(dim), np.linalg.inv(model.process_covariance)
+    kappa = ridge * np.trace(precision) / dim
+    gram, _ = row_moments(statistics)
+    inverse = np.linalg.pinv(gram * np.diagonal(precision)[:, None, None] + kappa * np.eye(dim + 2))
+
+    def product(flat: Floats) -> Floats:
+        theta = flat.reshape(dim, dim + 2)
+        coupled = precision @ (_in_features(theta) @ statistics.gram) / n
+        return np.asarray(np.take_along_axis(coupled, own, axis=1) + kappa * theta).ravel()
+
+    right = np.take_along_axis(precision @ statistics.cross / n, own, axis=1)
+    right = right if towards is None else right + kappa * towards
+    size = dim * (dim + 2)
+    operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
+    rough = LinearOperator(
+        (size, size),
+        matvec=lambda flat: np.einsum("ijk,ik->ij", inverse, flat.reshape(dim, -1)).ravel(),
+        dtype=np.float64,
+    )
+    theta, _ = cg(operator, right.ravel(), x0=start.ravel(), M=rough, rtol=_TOLERANCE, maxiter=10 * size)
+    return np.asarray(theta).reshape(dim, dim + 2)
+
+
+@process_residuals.register
+def _(statistics: RowStatistics, drift: ALRNN) -> Floats:
+    gram, cross = row_moments(statistics)
+    theta = rows(drift)
+    explained = 2.0 * np.einsum("ij,ij->i", theta, cross) - np.einsum("ij,ijk,ik->i", theta, gram, theta)
+    # the two sides nearly cancel where the noise is small: rounding may leave a negative number
+    return np.maximum(statistics.square / statistics.transitions - explained, 0.0)
+
+
+@process_moments.register
+def _(statistics: RowStatistics, drift: ALRNN) -> Floats:
+    theta = _in_features(rows(drift))
+    crossed = theta @ statistics.cross.T
+    total = statistics.outer - crossed - crossed.T + theta @ statistics.gram @ theta.T
+    return np.asarray(total / statistics.transitions)
+
+
+def _own_features(dim: int) -> NDArray[np.int64]:
+    """Return ``(M, M + 2)``: which of the 2 M + 1 features each row uses."""
+    return np.column_stack([np.arange(dim), np.tile(np.arange(dim, 2 * dim + 1), (dim, 1))])
+
+
+def _in_features(theta: Floats) -> Floats:
+    """Return rows ``(M, M + 2)`` as coefficients ``(M, 2 M + 1)`` of all features."""
+    return np.hstack([np.diag(theta[:, 0]), theta[:, 1:]])
