@@ -46,7 +46,11 @@ def train_command(
         list[str] | None, _number("A column of a table to use; once per column (all but time).", _DATA)
     ] = None,
     time: Annotated[
-        str | None, _number("The column that tells the time (one that looks like it).", _DATA)
+        str | None,
+        _number(
+            "The column that tells the time (one that looks like it); with --dt, rows are put on that grid.",
+            _DATA,
+        ),
     ] = None,
     trial: Annotated[str | None, _number("The column that tells trials apart (trial).", _DATA)] = None,
     lags: Annotated[

@@ -46,7 +46,8 @@ def spectrum_distances(generated: ArrayLike, reference: ArrayLike, *, sigma: flo
     """
     truth = as_series(reference, "reference", allow_nan=True)
     model = as_series(generated, "generated", dim=truth.shape[1], allow_nan=True)
-    refuse_empty_columns([truth], "reference"), refuse_empty_columns([model], "generated")
+    refuse_empty_columns([truth], "reference")
+    refuse_empty_columns([model], "generated")
     length = min(len(truth), len(model))
     truth, model = truth[:length], model[:length]
     gaps = np.isnan(truth) | np.isnan(model)
