@@ -113,7 +113,12 @@ def _data() -> dict[str, Row]:
 
 
 def _model() -> dict[str, Row]:
-    drift = _drift()
+    drift, W = _drift(), 0.1 * np.ones((5, 7))
+    shallow = Row(
+        {"A": drift.A, "W1": W, "W2": W.T, "h1": drift.h, "h2": np.ones(7), "E": drift.E},
+        {"A": v.array(drift.A).without("longer"), "W1": v.array(W), "W2": v.array(W.T)}
+        | {"h1": v.array(drift.h), "h2": v.array(np.ones(7)), "E": v.array(drift.E).without("none")},
+    )
     return {
         "ALRNN": Row(
             {"A": drift.A, "W": drift.W, "h": drift.h, "E": drift.E, "gated": 2},
@@ -121,6 +126,8 @@ def _model() -> dict[str, Row]:
             | {name: v.array(getattr(drift, name)) for name in "WhE"}
             | {"gated": v.size(0, most=5)},
         ),
+        "ShallowPLRNN": shallow,
+        "ClippedShallowPLRNN": shallow,
         "PALRNN": Row(
             {"drift": drift, "process": 0.1, "observation": 0.1, "gate_std": 0.1},
             {

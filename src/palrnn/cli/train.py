@@ -59,12 +59,13 @@ def train_command(
     delay: Annotated[int | None, _number("Steps between these (chosen from the data).", _DATA)] = None,
     latent_dim: Annotated[int | None, _number("Latent units M (30).", _TRAINING)] = None,
     gated: Annotated[int | None, _number("Gated units P (10).", _TRAINING)] = None,
+    hidden: Annotated[int | None, _number("Hidden units of a shallow family.", _TRAINING)] = None,
     tau: Annotated[int | None, _number("Steps between forcings (chosen from the data).", _TRAINING)] = None,
     alpha: Annotated[float | None, _number("Forcing strength, 0 to 1 (1).", _TRAINING)] = None,
     final_alpha: Annotated[
         float | None, _number("Its value at the end of training (as alpha).", _TRAINING)
     ] = None,
-    family: Annotated[str | None, _number("The family of the surrogate (alrnn).", _TRAINING)] = None,
+    family: Annotated[str | None, _number("alrnn, shallow or clipped-shallow (alrnn).", _TRAINING)] = None,
     updates: Annotated[int | None, _number("Updates (100000).", _TRAINING)] = None,
     batch_size: Annotated[int | None, _number("Sequences per update (16).", _TRAINING)] = None,
     sequence_length: Annotated[int | None, _number("Rows per sequence (200).", _TRAINING)] = None,

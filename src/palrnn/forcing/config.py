@@ -29,7 +29,8 @@ class TrainConfig(Config):
     factor per update. ``forcing`` says when and how strongly data enter, see `Forcing`; a number means
     ``Forcing.identity``. It can also be told, or changed, by numbers: every ``tau`` steps with strength
     ``alpha``, which goes to ``final_alpha`` over the run along an ``alpha_schedule``. ``family`` names the
-    kind of surrogate, of ``latent_dim`` units and ``gated`` gates.
+    kind of surrogate ("alrnn", "shallow", "clipped-shallow"), of ``latent_dim`` units and ``gated`` gates; of
+    a shallow one ``hidden`` may be given instead, its hidden units.
 
     Off by default: ``gradient_clip``, the longest gradient that is not shortened, and ``input_noise``, the
     deviation of noise on the observations that enter the network (the targets stay clean). With
@@ -42,6 +43,7 @@ class TrainConfig(Config):
     family: str = "alrnn"
     latent_dim: Count = 30
     gated: Whole = 10
+    hidden: Count | None = None
     forcing: AnyForcing = _DEFAULT
     updates: Count = 100_000
     batch_size: Count = 16
@@ -67,6 +69,17 @@ class TrainConfig(Config):
             return values
         rest = {name: value for name, value in values.items() if name not in numbers}
         return rest | {"forcing": _with_numbers(as_forcing(rest.get("forcing", _DEFAULT)), numbers)}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gates_of_hidden_units(cls, values: dict[str, Any]) -> dict[str, Any]:
+        hidden = values.get("hidden")
+        if not isinstance(hidden, int) or hidden < 1:
+            return values
+        each = getattr(family(values.get("family", "alrnn")), "gates_per_hidden", None)
+        if each is None:
+            raise ValueError(f"hidden is of the shallow families, not of {values.get('family', 'alrnn')!r}")
+        return values | {"gated": each * hidden}
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

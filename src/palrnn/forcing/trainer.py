@@ -198,7 +198,8 @@ def _fitted(config: TrainConfig, model: Surrogate, seen: int) -> TrainConfig:
         raise ValueError(
             f"model must observe {seen} columns as x has, has observed_dim = {model.observed_dim}"
         )
-    return config.changed(family=family_name(model), latent_dim=model.latent_dim, gated=model.gated)
+    sizes = {"latent_dim": model.latent_dim, "gated": model.gated, "hidden": None}
+    return config.changed(family=family_name(model), **sizes)
 
 
 def _reference(config: TrainConfig, heldout: ArrayLike | None, seen: int) -> Floats:

@@ -161,7 +161,7 @@ def _config(
 ) -> TrainConfig:
     """Return the settings of training, with what nobody has given chosen to suit the data."""
     if model is not None:
-        sizes = {"latent_dim": model.latent_dim, "gated": model.gated}
+        sizes = {"latent_dim": model.latent_dim, "gated": model.gated, "hidden": None}
         given |= {"family": family_name(model), **sizes}
     known = config.model_fields_set | given.keys()
     choices = {"sequence_length": dataset.sequence_length(config.sequence_length)}
