@@ -74,11 +74,12 @@ def _data() -> dict[str, Row]:
             },
         ),
         "load_series": Row(
-            {"path": ""}, {"path": v.path(), "columns": None, "min_steps": None, "allow_nan": None}
+            {"path": ""},
+            {"path": v.path()} | dict.fromkeys(("columns", "time", "dt", "min_steps", "allow_nan")),
         ),
         "load_trials": Row(
             {"path": ""},
-            {"path": v.path(), "trial": None, "columns": None, "min_steps": None, "allow_nan": None},
+            {"path": v.path()} | dict.fromkeys(("trial", "columns", "time", "dt", "min_steps", "allow_nan")),
         ),
         "lorenz63": Row(
             {"steps": 10, "discard": 5}, simulated | {name: v.number() for name in ("sigma", "rho", "beta")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracles.networks import random_network
+from oracles.shallow_family import random_shallow
 
 from palrnn.forcing.objective import loss_and_gradient
 from palrnn.forcing.updates import Updates, run_updates
@@ -17,13 +18,19 @@ from palrnn.model.surrogate import training_vector
 
 MODELS = [random_network(5, 2, gated, seed=4, gain=0.5) for gated in (0, 3, 5)]
 FORCING = [Forcing.identity(4), Forcing.generalised(0.3), Forcing.generalised(0.6, 3), Forcing.none()]
+SHALLOW = [
+    random_shallow(3, 2, 11, seed=4),
+    random_shallow(4, 2, 6, seed=5, clipped=True),
+    random_shallow(2, 2, 0, seed=6),
+]
 every_network = pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.gated} gated")
 
 
 def both(function, *arguments):
     """The fast path of the first argument's type, and the plain one, each with its own copies."""
-    assert function.dispatch(ALRNN) is not function.dispatch(object)
-    for chosen in (function.dispatch(ALRNN), function.dispatch(object)):
+    fast = function.dispatch(type(arguments[0]))
+    assert fast is not function.dispatch(object)
+    for chosen in (fast, function.dispatch(object)):
         yield chosen(*(np.array(a) if isinstance(a, np.ndarray) else a for a in arguments))
 
 
@@ -64,19 +71,23 @@ def with_gaps(x, rng, share):
     return np.where((rng.random(x.shape) < share) & (np.arange(x.shape[-2])[:, None] > 0), np.nan, x)
 
 
-@every_network
+every_kernel = pytest.mark.parametrize("model", MODELS + SHALLOW, ids=repr)
+
+
+@every_kernel
 @pytest.mark.parametrize("share", [0.0, 0.4], ids=["whole", "gaps"])
 @pytest.mark.parametrize("forcing", FORCING, ids=repr)
-def test_losses_and_gradients(model, forcing, share):
+@pytest.mark.parametrize("batch", [3, 17])
+def test_losses_and_gradients(model, forcing, share, batch):
     rng = np.random.default_rng(2)
-    x = with_gaps(rng.standard_normal((3, 20, 2)), rng, share)
+    x = with_gaps(rng.standard_normal((batch, 20, 2)), rng, share)
     (loss, gradient), (plain_loss, plain_gradient) = both(loss_and_gradient, model, x, forcing, True)
     assert loss == pytest.approx(plain_loss, rel=1e-12)
     close(gradient, plain_gradient)
     assert loss_and_gradient(model, x, forcing, False)[0] == loss
 
 
-@every_network
+@every_kernel
 @pytest.mark.parametrize("share", [0.0, 0.4], ids=["whole", "gaps"])
 @pytest.mark.parametrize("noisy", [False, True])
 def test_updates(model, noisy, share):
@@ -97,7 +108,7 @@ def test_updates(model, noisy, share):
         clip=0.5,
     )
     outcomes = []
-    for chosen in (run_updates.dispatch(ALRNN), run_updates.dispatch(object)):
+    for chosen in (run_updates.dispatch(type(model)), run_updates.dispatch(object)):
         vector = training_vector(model)
         moments, told = (np.zeros_like(vector), np.zeros_like(vector)), (np.empty(12), np.empty(12))
         assert chosen(model, vector, *moments, todo, *told) == -1

@@ -137,7 +137,7 @@ def test_training_from_a_random_start_learns(clipped):
         family="clipped-shallow" if clipped else "shallow",
         latent_dim=3,
         hidden=20,
-        updates=200,
+        updates=1000,
         sequence_length=30,
         forcing=Forcing.generalised(0.2),
         learning_rate=1e-2,

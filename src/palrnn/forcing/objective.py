@@ -13,8 +13,9 @@ from palrnn.engine.checks import Floats, as_floats
 from palrnn.engine.gaps import refuse_gap_at_start
 from palrnn.engine.kernel import pin_blas
 from palrnn.forcing.kernels import rollout as kernels
+from palrnn.forcing.kernels import shallow as shallow_kernels
 from palrnn.forcing.plain import forced_loss
-from palrnn.model import ALRNN, PALRNN, Forcing, Surrogate, as_forcing, drift_of
+from palrnn.model import ALRNN, PALRNN, Forcing, ShallowPLRNN, Surrogate, as_forcing, drift_of
 from palrnn.model.surrogate import training_vector, with_training_vector
 
 #: Adjoints below this are set to zero; far below rounding, far above the denormal numbers.
@@ -109,6 +110,28 @@ def _(model: ALRNN, x: Floats, forcing: Forcing, with_gradient: bool) -> tuple[f
         vector,
         model.latent_dim,
         model.gated,
+        x.reshape(count * length, seen),
+        True if np.isnan(x).any() else None,
+        np.arange(count, dtype=np.int64) * length,
+        length,
+        forcing.interval,
+        forcing.strength,
+        TINY["float64"],
+        gradient,
+    )
+    return float(loss), gradient
+
+
+@loss_and_gradient.register
+def _(model: ShallowPLRNN, x: Floats, forcing: Forcing, with_gradient: bool) -> tuple[float, Floats]:
+    count, length, seen = x.shape
+    vector = training_vector(model)
+    gradient = np.empty(vector.size if with_gradient else 0)
+    loss = shallow_kernels.loss_and_gradient(
+        vector,
+        model.latent_dim,
+        model.hidden,
+        model.gates_per_hidden == 2,
         x.reshape(count * length, seen),
         True if np.isnan(x).any() else None,
         np.arange(count, dtype=np.int64) * length,

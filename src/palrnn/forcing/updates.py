@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
+from palrnn.forcing.kernels import shallow as shallow_kernels
 from palrnn.forcing.kernels import updates as kernels
 from palrnn.forcing.objective import TINY
 from palrnn.forcing.plain import forced_loss
-from palrnn.model import ALRNN, Surrogate
+from palrnn.model import ALRNN, ShallowPLRNN, Surrogate
 from palrnn.model.surrogate import with_training_vector
 
 
@@ -90,6 +91,39 @@ def _(
         todo.done,
         model.latent_dim,
         model.gated,
+        todo.series,
+        None if todo.whole else True,
+        todo.starts,
+        todo.noise,
+        todo.length,
+        todo.interval,
+        todo.strengths,
+        todo.rates,
+        todo.clip,
+        vector.dtype.type(TINY[vector.dtype.name]),
+        losses,
+        norms,
+    )
+
+
+@run_updates.register
+def _(
+    model: ShallowPLRNN,
+    vector: NDArray[Any],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    todo: Updates,
+    losses: Floats,
+    norms: Floats,
+) -> int:
+    return shallow_kernels.updates(
+        vector,
+        first,
+        second,
+        todo.done,
+        model.latent_dim,
+        model.hidden,
+        model.gates_per_hidden == 2,
         todo.series,
         None if todo.whole else True,
         todo.starts,
