@@ -1,6 +1,18 @@
 # Two commands for everyone: `make demo` and `make test`. Each sets up .venv by itself.
 PYTHON ?= python3
+# Sources that cannot be written to, such as another user's: all that is made is kept elsewhere.
+ifeq ($(shell test -w . && echo yes),yes)
 VENV := .venv
+DEMO := demo
+SOURCES := -e .
+else
+VENV := $(shell echo "$${XDG_CACHE_HOME:-$$HOME/.cache}/palrnn/venv")
+DEMO := $(VENV)/demo
+SOURCES := $(VENV)/sources
+export PYTHONPATH := $(CURDIR)/src
+export PYTEST_ADDOPTS := -p no:cacheprovider
+export HYPOTHESIS_STORAGE_DIRECTORY := $(VENV)/hypothesis
+endif
 BIN := $(VENV)/bin
 # The lowest supported versions live in an environment of their own; their wheels are for this Python.
 LOWEST := .venv-lowest
@@ -18,7 +30,7 @@ endif
 .PHONY: demo test test-slow test-torch test-lowest test-narrow check bench docs torture clean
 
 demo: $(VENV)/.run
-	$(BIN)/python -m palrnn.cli.main demo -o demo/
+	$(BIN)/python -m palrnn.cli.main demo -o $(DEMO)/
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -46,9 +58,10 @@ check: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
-# Faults, bad input and damaged files, for up to 45 minutes; `make test` runs a short version.
+# Faults, bad input and damaged files, for up to 45 minutes; `make test` runs a short version. What is done for
+# these sources is not done again; `make torture STAGES="races 'kill train'"` runs some of it.
 torture: $(VENV)/.bench
-	$(BIN)/python torture/run.py
+	$(BIN)/python torture/run.py $(if $(STAGES),--only $(STAGES))
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site
@@ -61,34 +74,41 @@ $(LOWEST)/bin/python:
 	@echo "creating $(LOWEST)"
 	$(LOWEST_PYTHON) -m venv $(LOWEST)
 
-# $(call INSTALL,environment,constraints,what); pip may be missing from an environment that another tool made.
-# Constraints pin the heavy peers, so that a new release of theirs never breaks this build.
+# $(call INSTALL,environment,constraints,extras); pip may be missing from an environment that another tool made.
+# Constraints pin the heavy peers, so that a new release of theirs never breaks this build. A stamp holds sums
+# of what it was made from: files that have a new date only need no network.
 define INSTALL
-	@echo "installing $(3) into $(1) (once, about a minute)"
-	@$(1)/bin/python -m pip --version >/dev/null 2>&1 || $(1)/bin/python -m ensurepip
-	$(1)/bin/python -m pip install --quiet --disable-pip-version-check -c $(2) -e '$(3)'
-	@echo '$(CURDIR)' > $(1)/.home
-	@touch $@
+	@set -e; sums="$$(cksum < pyproject.toml; cksum < $(2))"; \
+	if [ "$$sums" != "$$(cat $@ 2>/dev/null)" ]; then \
+		echo "installing palrnn$(3) into $(1) (once, about a minute)"; \
+		$(1)/bin/python -m pip --version >/dev/null 2>&1 || $(1)/bin/python -m ensurepip; \
+		if [ "$(SOURCES)" != "-e ." ]; then \
+			rm -rf $(SOURCES); mkdir -p $(SOURCES); cp -R pyproject.toml README.md LICENSE src $(SOURCES); \
+			chmod -R u+w $(SOURCES); \
+		fi; \
+		$(1)/bin/python -m pip install --quiet --disable-pip-version-check -c $(2) $(SOURCES)"$(3)"; \
+	fi; \
+	echo '$(CURDIR)' > $(1)/.home; echo "$$sums" > $@
 endef
 
 # One stamp per set of dependencies; a changed pyproject.toml installs again.
 $(VENV)/.run: $(BIN)/python pyproject.toml constraints.txt
-	$(call INSTALL,$(VENV),constraints.txt,.)
+	$(call INSTALL,$(VENV),constraints.txt,)
 
 $(VENV)/.test: $(BIN)/python pyproject.toml constraints.txt
-	$(call INSTALL,$(VENV),constraints.txt,.[test])
+	$(call INSTALL,$(VENV),constraints.txt,[test])
 
 $(VENV)/.dev: $(VENV)/.test
-	$(call INSTALL,$(VENV),constraints.txt,.[dev])
+	$(call INSTALL,$(VENV),constraints.txt,[dev])
 
 $(VENV)/.bench: $(VENV)/.test
-	$(call INSTALL,$(VENV),constraints.txt,.[bench])
+	$(call INSTALL,$(VENV),constraints.txt,[bench])
 
 $(VENV)/.docs: $(VENV)/.run
-	$(call INSTALL,$(VENV),constraints.txt,.[docs])
+	$(call INSTALL,$(VENV),constraints.txt,[docs])
 
 $(LOWEST)/.test: $(LOWEST)/bin/python pyproject.toml constraints-lowest.txt
-	$(call INSTALL,$(LOWEST),constraints-lowest.txt,.[test])
+	$(call INSTALL,$(LOWEST),constraints-lowest.txt,[test])
 
 clean:
-	rm -rf $(VENV) $(LOWEST) demo build site
+	rm -rf $(VENV) $(LOWEST) $(DEMO) build site

@@ -56,7 +56,7 @@ def main() -> int:
     heldout = standardizer.transform(test)
     results = train_many(
         standardizer.transform(seen),
-        [TrainConfig(seed=seed) for seed in SEEDS],
+        [TrainConfig.paper(seed=seed) for seed in SEEDS],
         workers=chosen.workers,
         runs=[chosen.runs / f"seed-{seed}" for seed in SEEDS],
         standardizer=standardizer,

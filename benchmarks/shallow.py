@@ -1,4 +1,4 @@
-"""One teacher-forced update of a shallow PLRNN (M = 3, H = 50), against JAX and the floor of the same BLAS."""
+"""One teacher-forced update of a shallow PLRNN (M = 3, H = 50), against JAX and the floor of the BLAS."""
 
 from __future__ import annotations
 

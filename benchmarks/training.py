@@ -22,7 +22,7 @@ from palrnn.forcing.objective import TINY
 from palrnn.model import ALRNN, initial_alrnn
 from palrnn.model.surrogate import training_vector
 
-PAPER = TrainConfig()
+PAPER = TrainConfig.paper()
 RATE = 1e-5
 
 

@@ -8,7 +8,7 @@ from palrnn.runs import Reconstruction, ReportSettings, reconstruct
 
 SAEM = {"length": 8, "iterations": 2, "windows": 4, "particles": 16, "paths": 2, "heldout_windows": 4}
 TINY = ReportSettings(
-    invariants={"steps": 400, "discard": 50, "pairs": 2, "ahead": 5},
+    invariants={"steps": 400, "discard": 50, "pairs": 2, "ahead": 5, "long_steps": 1000},
     filter={"steps": 40, "particles": 16, "paths": 8},
     geometry={"steps": 40, "particles": 16, "paths": 8, "states_per_path": 4},
     tuning={"task": {"saem": SAEM}},

@@ -52,6 +52,8 @@ RESULTS = {
     "Surrogate",
     "TrainResult",
     "TuningHistory",
+    "Verdict",
+    "Viability",
 }
 #: What people make such results with.
 METHODS = ("Dataset.prepare",)

@@ -59,6 +59,7 @@ def _forcing() -> dict[str, Row]:
                 "steps": v.size(),
                 "discard": v.size(0),
                 "dt": v.number(above=0.0),
+                "long_steps": v.size(1000, optional=True),
             },
             nan=True,
         ),

@@ -221,7 +221,13 @@ def _invariants() -> dict[str, Row]:
             | judged,
         ),
         "fixed_points": Row(
-            {"model": drift}, {"model": v.instance(), "virtual": None, "most_gated": v.size(0, most=24)}
+            {"model": drift, "within": np.zeros((1, drift.gated), dtype=bool)},
+            {
+                "model": v.instance(),
+                "virtual": None,
+                "most_gated": v.size(0, most=24),
+                "within": v.instance(optional=True),
+            },
         ),
         "lyapunov_spectrum": Row(
             {"model": drift, "x1": x[0], "steps": 50, "discard": 5},
@@ -283,6 +289,7 @@ def _invariants() -> dict[str, Row]:
                 "seed": v.seed(),
             },
         ),
+        "spread_starts": Row({"x": x}, {"x": plain, "count": v.size()}),
         "stochastic_counterparts": Row(
             {"model": model, "reference": x, "discard": 10},
             {"model": v.instance(), "reference": fixed, "settings": None},
@@ -291,5 +298,15 @@ def _invariants() -> dict[str, Row]:
         "symbolic_dynamics": Row(
             {"codes": x > 0},
             {"codes": v.series(x, columns=False).without("booleans", "no columns")},
+        ),
+        "viability": Row(
+            {"model": drift, "starts": x[:10], "steps": 1000, "data": x},
+            {
+                "model": v.instance(),
+                "starts": fixed,
+                "steps": v.size(1000),
+                "data": optional(fixed),
+                "still": v.number(above=0.0),
+            },
         ),
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 from typing import Any
 
+from palrnn.engine.vector_code import REGISTER_BYTES
+
 _COMMANDS = ("train", "tune", "geometry", "report", "reproduce", "zoo", "import-torch")
 
 
@@ -23,6 +25,7 @@ def reliability_page(found: dict[str, dict[str, Any]]) -> str:
         _numbers,
         _repeatability,
         _load,
+        _guests,
         _bounds,
         _lowest,
     )
@@ -38,7 +41,8 @@ def _opening(found: dict[str, dict[str, Any]], faults: int) -> str:
     return f"""# Reliability
 
 What happens to palrnn when things go wrong, measured by one command, `make torture`, which writes this page
-(here: {platform.system()}, Python {platform.python_version()}; each figure is that of the stage's last run).
+(here: {platform.system()}, Python {platform.python_version()}, {platform.machine()} with registers of
+{REGISTER_BYTES} bytes; each figure is that of the stage's last run).
 {verdict} Short versions of everything run in `make test`; how it works is in `torture/README.md`.
 """
 
@@ -224,8 +228,16 @@ def _repeatability(found: dict[str, dict[str, Any]]) -> str:
 
 On one machine, results depend on the seed and on nothing else: not on the number of threads, worker processes
 or Dask workers, nor on where a run was interrupted. Between machines, the matrix products of BLAS and the
-compiled kernels may add in another order; the first process that uses a kernel, the one that compiles it, is
-compared with later ones here, too. Bytes are compared of everything; where they differ, the largest relative
+compiled kernels may add in another order.
+
+The first process that uses a kernel compiles it, later ones load it from the cache; both must round alike,
+with and without AVX-512. Left to itself, Numba does not see to that: a kernel's code holds
+copies of the functions that it calls, optimised once more in their place, with the names of the originals,
+and of several copies of one name a process runs the one that it met first. A kernel just compiled then runs
+with the originals, one from the cache with its copies, whose sums may be in another order. palrnn gives the
+copies names of their own (`palrnn.engine.kernel_library`; `tests/engine/test_kernel_cache.py` fails without).
+
+Bytes are compared of everything; where they differ, the largest relative
 difference of the first 200 numbers from those of one thread is shown, each part from equal input:
 
 {head}
@@ -258,6 +270,17 @@ exactly once. Memory is that of the coordinator; growth compares the last quarte
 | engine | tasks with a result | workers killed | s | most memory, MB | growth, MB |
 |---|---|---|---|---|---|
 {table}
+"""
+
+
+def _guests(found: dict[str, dict[str, Any]]) -> str:
+    seen = found.get("guests", {})
+    if "tests" not in seen:
+        return ""
+    return f"""## As a guest
+
+In a pool of fresh processes, under joblib (processes and threads), with streams that are no files, and in the
+kernel of a notebook, palrnn gives the bytes that it gives alone: {seen["tests"]} tests passed.
 """
 
 

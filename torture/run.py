@@ -1,18 +1,22 @@
 """Abuse palrnn for up to 45 minutes, print what was counted, and write docs/reliability.md.
 
-`python torture/run.py [--minutes 45] [--only NAME ...] [--seed 0]`
+`python torture/run.py [--minutes 45] [--only NAME ...] [--again] [--seed 0]`
 
-What each stage saw is kept in torture/last.json; with --only, the page shows the others' last figures.
+What each stage saw is kept in torture/last.json as soon as it is done. A stage that went well with these very
+sources is not repeated (unless --again says so): a run that was cut off goes on where it was. The page
+shows the last figures of every stage.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +28,9 @@ sys.path.insert(0, str(ROOT))
 from palrnn.engine.files import write_json, write_text  # noqa: E402
 from torture.page import reliability_page  # noqa: E402
 
+#: What a full run must reach; less is a fault of the run, not of palrnn.
+_KILLS, _RESUMED, _PAIRS = 50, 20_000, 20
+_LAST = ROOT / "torture" / "last.json"
 _ROOMS = ("data", "model", "invariants", "forcing", "inference", "geometry", "tuning")
 
 
@@ -78,6 +85,7 @@ def stages(folder: Path, seed: int, seconds: float) -> dict[str, Stage]:
         "races": Stage(
             _module("races", folder / "races", "--seed", seed, "--seconds", 0.15 * seconds), 0.2, {}
         ),
+        "guests": Stage([*tests, "-rs", "tests/trust/test_guests.py"], 0.2, {}),
         "claims": Stage(_module("claims", folder / "claims"), 0.1, {}),
         "faults": Stage(_module("faults", folder / "faults"), 0.3, {}),
         "load local": Stage(
@@ -113,14 +121,45 @@ def ran(name: str, stage: Stage, seconds: float) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"faults": [f"was not done after {stage.share * seconds:.0f} s"], "unfinished": True}
     lines = done.stdout.strip().splitlines() or [""]
-    if name in ("bounds", "lowest versions"):
+    if name in ("bounds", "lowest versions", "guests"):
         seen: dict[str, Any] = {"summary": lines[-1], "tests": _passed(done.stdout)}
         seen["faults"] = [] if done.returncode == 0 else lines[-12:]
     elif done.returncode != 0:
         seen = {"faults": [f"left with {done.returncode}: {done.stderr[-800:]}"]}
     else:
         seen = json.loads(lines[-1])
+        seen["faults"] += _too_few(name, seen)
     return seen | {"wall": round(time.monotonic() - begun, 1)}
+
+
+def _too_few(name: str, seen: dict[str, Any]) -> list[str]:
+    """Return what a stage has not reached in its time."""
+    if name.startswith("kill "):
+        found, wanted = seen["kills"], _KILLS
+    elif name == "resumes":
+        found, wanted = sum(run["tried"] - run["lost"] for run in seen["runs"].values()), _RESUMED
+    elif name == "races":
+        found, wanted = seen["pairs"], _PAIRS
+    else:
+        return []
+    return [] if found >= wanted else [f"{found:,} of {wanted:,} in the time that there was"]
+
+
+def tree() -> str:
+    """Return a digest of the sources and of the torture: what figures are figures of."""
+    digest = hashlib.sha256()
+    for folder in ("src", "torture"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def known() -> dict[str, dict[str, Any]]:
+    """Return what the stages saw the last time that each was run."""
+    if not _LAST.is_file():
+        return {}
+    found: dict[str, dict[str, Any]] = json.loads(_LAST.read_text(encoding="utf-8"))
+    return found
 
 
 def _passed(text: str) -> int:
@@ -137,33 +176,46 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=45.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="some of the stages, by name")
+    parser.add_argument("--again", action="store_true", help="repeat stages that are done for these sources")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "reliability.md")
     given = parser.parse_args()
-    seconds, begun = 60.0 * given.minutes, time.monotonic()
+    seconds, begun, sources, found = 60.0 * given.minutes, time.monotonic(), tree(), known()
+    writing = threading.Lock()
     with tempfile.TemporaryDirectory(prefix="palrnn-torture-") as place:
         planned = stages(Path(place), given.seed, seconds)
+        if unknown := set(given.only or ()) - planned.keys():
+            parser.error(f"no stage {', '.join(sorted(unknown))}; there are {', '.join(planned)}")
+        found = {name: seen for name, seen in found.items() if name in planned}
         if given.only:
             planned = {name: stage for name, stage in planned.items() if name in given.only}
+        if not given.again:
+            done = [name for name in planned if _is_done(found.get(name, {}), sources)]
+            planned = {name: stage for name, stage in planned.items() if name not in done}
+            if done:
+                print(f"done for these sources: {', '.join(done)}", flush=True)
 
-        def work(item: tuple[str, Stage]) -> tuple[str, dict[str, Any]]:
+        def work(item: tuple[str, Stage]) -> None:
             name, stage = item
             # no stage may end after the whole is due
             left = max(60.0, seconds - (time.monotonic() - begun))
             seen = ran(name, stage._replace(share=min(stage.share, left / seconds)), seconds)
             shown = {key: value for key, value in seen.items() if key != "differences"}
             print(f"{name}: {json.dumps(shown)}", flush=True)
-            return name, seen
+            with writing:
+                found[name] = seen | {"tree": sources}
+                write_json(_LAST, found)
+                write_text(given.page, reliability_page(found))
 
         with ThreadPoolExecutor(2) as pool:
-            found = dict(pool.map(work, planned.items()))
-    last = ROOT / "torture" / "last.json"
-    if given.only and last.is_file():
-        found = json.loads(last.read_text(encoding="utf-8")) | found
-    write_json(last, found)
+            list(pool.map(work, planned.items()))
     write_text(given.page, reliability_page(found))
     faults = [f"{name}: {fault}" for name, seen in found.items() for fault in seen["faults"]]
     print("\n".join(faults) if faults else "no faults")
     sys.exit(1 if faults else 0)
+
+
+def _is_done(seen: dict[str, Any], sources: str) -> bool:
+    return seen.get("tree") == sources and not seen["faults"]
 
 
 if __name__ == "__main__":

@@ -52,6 +52,8 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "invariants": (
         "LyapunovSpectrum",
         "StateSpaceDivergence",
+        "Verdict",
+        "Viability",
         "cycles",
         "dstsp",
         "dstsp_floor",
@@ -61,8 +63,10 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "quantities_of_interest",
         "spectrum_distance",
         "spectrum_floor",
+        "spread_starts",
         "stochastic_counterparts",
         "symbolic_dynamics",
+        "viability",
     ),
     "forcing": (
         "Evaluation",

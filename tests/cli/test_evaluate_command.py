@@ -92,7 +92,8 @@ def test_a_palrnn_has_a_column_for_its_samples(tmp_path, tent_files, capsys):
     save_checkpoint(tmp_path / "noisy.safetensors", PALRNN(_tent(), 0.01, 0.1, 0.02), dt=1.0)
     code, out, _ = call(capsys, "evaluate", tmp_path / "noisy.safetensors", "--reference", truth, *QUICK)
     assert code == 0
-    assert "Sampled" in out.splitlines()[0]
+    assert out.splitlines()[0].startswith("verdict: ")
+    assert "Sampled" in out.splitlines()[2]
 
 
 def test_a_model_that_diverges_is_told_so(tmp_path, tent_files, capsys):

@@ -76,7 +76,8 @@ def test_a_settings_file_is_read_and_the_command_line_wins(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["lorenz63", "--gated", "31"], "gated must be at most latent_dim"),
+        (["lorenz63", "--latent-dim", "30", "--gated", "31"], "gated must be at most latent_dim"),
+        (["lorenz63", "--preset", "published"], "preset must be one of paper"),
         (["lorenz63", "--keep", "first"], "keep"),
         (["nothing.csv"], "no such file"),
         (["x.npy", "--process-std", "0.1"], "process_std is for simulated systems"),
@@ -102,7 +103,7 @@ def test_another_setting_in_the_same_folder_is_refused(tmp_path, capsys):
 def test_divergence_is_an_error_that_says_what_to_try(tmp_path, capsys):
     wild = ("--learning-rate", 1e4, "--final-learning-rate", 1e4, "--tau", 1000)
     assert run("train", "lorenz63", "--steps", 3000, *QUICK, *wild, "-o", tmp_path / "run", "-q") == 1
-    assert "Try gradient_clip" in capsys.readouterr().err
+    assert "Try a smaller gradient_clip" in capsys.readouterr().err
     assert load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").training["done"] == 0
 
 

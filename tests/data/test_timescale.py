@@ -96,3 +96,20 @@ def test_trials_are_pooled_for_the_suggestion():
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_spikes_do_not_make_tau_as_short_as_themselves():
+    """A spike of two steps every 70 is forgotten after two, but comes back: an eighth of the period is 8."""
+    rng = np.random.default_rng(0)
+    spikes = (np.arange(7000) % 70 < 2).astype(float) + 0.02 * rng.standard_normal(7000)
+    assert suggest_tau(spikes[:, None]) == 8
+    # without a period only the width is left
+    irregular = np.zeros(7000)
+    irregular[np.cumsum(rng.integers(30, 200, 55))] = 1.0
+    assert suggest_tau((irregular + np.roll(irregular, 1))[:, None]) <= 3
+
+
+def test_a_slow_oscillation_keeps_its_half_life():
+    """The half-life of a sine is a sixth of its period, longer than an eighth."""
+    x = np.sin(2 * np.pi * np.arange(6000) / 60)[:, None]
+    assert suggest_tau(x) == 10 + 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from palrnn.data import Standardizer, lorenz63
-from palrnn.forcing import TrainConfig, free_running_evaluation, train
+from palrnn.forcing import Evaluation, History, TrainConfig, free_running_evaluation, train
 from palrnn.invariants import dstsp, lyapunov_spectrum
 from palrnn.model import ALRNN
 
@@ -28,6 +28,7 @@ CONFIG = TrainConfig(
     evaluate_every=400,
     evaluate_steps=1100,
     evaluate_discard=100,
+    evaluate_long_steps=1000,
 )
 
 
@@ -56,15 +57,35 @@ def test_measuring_does_not_change_what_is_learned(series):
     assert bytes_of(measured.model) == bytes_of(plain.model)
 
 
-def test_the_best_model_is_the_one_of_the_lowest_dstsp(series):
+def test_the_best_model_is_the_one_of_the_lowest_score(series):
     heldout = series[4000:]
     config = CONFIG.changed(keep="best", evaluate_every=100)
     result = train(series[:4000], config, heldout=heldout)
     best = result.history.best
     assert best is not None
-    assert best.dstsp == min(e.dstsp for e in result.history.evaluations)
-    again = free_running_evaluation(result.model, heldout, update=best.update, steps=1100, discard=100)
+    assert best.score == min(e.score for e in result.history.evaluations)
+    again = free_running_evaluation(
+        result.model, heldout, update=best.update, steps=1100, discard=100, long_steps=1000
+    )
     assert again == best
+
+
+def test_a_model_that_lives_is_preferred_to_a_closer_one_that_ends():
+    """D_stsp of 1 and alive from everywhere is better than 0.4 with two runs of ten at rest."""
+    empty = np.zeros(0)
+    ends, lives = Evaluation(10, 0.4, 0.0, 0.9, alive=0.8), Evaluation(20, 1.0, 0.0, 0.9, alive=1.0)
+    history = History(empty, empty, empty, empty, empty, (ends, lives))
+    assert history.best is lives
+    # but not at any price: this one lives somewhere else
+    elsewhere = Evaluation(20, 8.0, 0.9, 0.9, alive=1.0)
+    assert History(empty, empty, empty, empty, empty, (ends, elsewhere)).best is ends
+
+
+def test_the_measured_part_that_lives_is_that_of_viability(series):
+    rests = ALRNN(np.full(3, 0.5), np.zeros((3, 3)), np.zeros(3), np.eye(3), 0)
+    found = free_running_evaluation(rests, series, steps=1100, discard=100, long_steps=1000)
+    assert found.alive == 0.0
+    assert found.score == found.dstsp + 10
 
 
 def test_best_and_evaluations_survive_an_interruption(series, tmp_path):

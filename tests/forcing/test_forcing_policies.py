@@ -20,7 +20,15 @@ def series():
 
 
 SMALL = TrainConfig(
-    latent_dim=8, gated=3, tau=5, updates=1, batch_size=4, sequence_length=30, precision="double"
+    input_noise=0.0,
+    gradient_clip=None,
+    latent_dim=8,
+    gated=3,
+    tau=5,
+    updates=1,
+    batch_size=4,
+    sequence_length=30,
+    precision="double",
 )
 
 

@@ -26,6 +26,7 @@ CONFIG = TrainConfig(
     evaluate_every=4,
     evaluate_steps=100,
     evaluate_discard=10,
+    evaluate_long_steps=1000,
 )
 SIZE = 5 + 25 + 5 + 15
 
@@ -95,10 +96,14 @@ def test_parameters_and_moments_that_do_not_fit_are_refused(series, run, name, v
         ("loss", np.ones(8, np.float32), "loss must hold float64"),
         ("gradient_norm", np.ones(80), r"gradient_norm must have shape \(8,\)"),
         ("seconds", -np.ones(8), "seconds must be at least 0"),
-        ("evaluations", np.zeros((2, 3)), r"evaluations must have shape \(2, 4\)"),
-        ("evaluations", np.zeros((0, 4)), r"evaluations must have shape \(2, 4\)"),
-        ("evaluations", np.full((2, 4), 8.0), r"updates in evaluations must be \[4, 8\]"),
-        ("evaluations", np.array([[4.0, np.nan, 0, 0], [8.0, 1, 0, 0]]), "D_stsp in evaluations must be"),
+        ("evaluations", np.zeros((2, 4)), r"evaluations must have shape \(2, 5\)"),
+        ("evaluations", np.zeros((0, 5)), r"evaluations must have shape \(2, 5\)"),
+        ("evaluations", np.full((2, 5), 8.0), r"updates in evaluations must be \[4, 8\]"),
+        (
+            "evaluations",
+            np.array([[4.0, np.nan, 0, 0, 1], [8.0, 1, 0, 0, 1]]),
+            "D_stsp in evaluations must be",
+        ),
     ],
 )
 def test_a_history_that_does_not_fit_is_refused(series, run, name, value, words):

@@ -18,7 +18,7 @@ def model_and_test_series():
     noisy = add_observation_noise(raw, 0.1, scale=raw[:80_000].std(axis=0))
     standardizer = Standardizer.fit(noisy[:80_000])
     x = standardizer.transform(noisy)
-    return train(x[:80_000], TrainConfig(tau=16), progress=quiet).model, x[80_000:]
+    return train(x[:80_000], TrainConfig.paper(tau=16), progress=quiet).model, x[80_000:]
 
 
 def segments(model_and_test_series, process_std, **budget):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palrnn import ALRNN, PALRNN
+from palrnn import ALRNN, PALRNN, initial_alrnn
 from palrnn.invariants import cycles, fixed_points
 
 
@@ -160,3 +160,14 @@ def test_errors_name_the_argument():
         cycles(model, model.rollout([0.3], 10).states, max_period=50)
     with pytest.raises(ValueError, match="trajectory must have 1 columns"):
         cycles(model, np.zeros((10, 2)))
+
+
+def test_some_regions_alone_give_the_fixed_points_in_them():
+    model = initial_alrnn(6, 2, 4, init_std=0.8, seed=3)
+    everywhere = fixed_points(model)
+    assert len(everywhere)
+    some = fixed_points(model, within=everywhere.codes[:1], most_gated=0)
+    assert some.regions == 1
+    np.testing.assert_array_equal(some.points, everywhere.points[:1])
+    with pytest.raises(ValueError, match="within must be codes"):
+        fixed_points(model, within=np.zeros((2, 3), dtype=bool))

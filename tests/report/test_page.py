@@ -20,9 +20,12 @@ from example_runs import changed_run, example_run, example_tuning
 import palrnn.report
 from palrnn.engine import style
 from palrnn.geometry import GeometryComparison
+from palrnn.invariants import Fate, Viability
 from palrnn.report.document import report_page, write_report
+from palrnn.report.drawing import within_sight
 from palrnn.report.page import page_html
 from palrnn.report.registry import headlines
+from palrnn.report.sections.attractor import portrait
 from palrnn.report.view import Run
 from palrnn.tuning import Comparison
 
@@ -229,6 +232,34 @@ def test_a_model_that_diverged_at_once_makes_a_page() -> None:
     lost = dataclasses.replace(run, generated=run.generated[:0], codes=run.codes[:0])
     lost = changed_run(lost, invariants=dataclasses.replace(card, hard=gone, symbols=None))
     assert "diverged after 3 steps" in read([lost]).text
+
+
+def test_a_model_that_diverged_says_so_on_top_and_drops_no_card() -> None:
+    run = example_run()
+    card = run["invariants"]
+    gone = dataclasses.replace(card.hard, dstsp=None, lyapunov=None, spectrum_distance=None, diverged_at=289)
+    fates = Viability((Fate("diverges", 289),) * 10, 100_000)
+    lost = dataclasses.replace(card, hard=gone, symbols=None, viability=fates)
+    cards = headlines(dataclasses.replace(changed_run(run, invariants=lost), advice=("tau = 8 (now 16)",)))
+    assert [each.label for each in cards] == [each.label for each in headlines(run)]
+    assert cards[0].label == "Verdict"
+    assert cards[0].value == "not usable"
+    assert "Diverges after 289 steps (10 of 10 starts)" in cards[0].sentence
+    assert "Try: tau = 8 (now 16)." in cards[0].sentence
+    assert "chaotic" not in "".join(each.sentence for each in cards[:3])
+
+
+def test_a_path_to_infinity_does_not_set_the_scale() -> None:
+    run = example_run()
+    wild = run.generated.copy()
+    wild[-100:] *= np.geomspace(1.0, 1e8, 100)[:, None]
+    figure = portrait(dataclasses.replace(run, generated=wild), "key")
+    assert "too far from the data to be drawn" in figure.summary
+    width = np.ptp(run.reference, axis=0).max()
+    sight = within_sight(wild, run.reference)
+    assert np.nanmax(np.abs(sight)) < 20 * width
+    assert np.isnan(sight).any()
+    np.testing.assert_array_equal(within_sight(run.reference, run.reference), run.reference)
 
 
 def test_six_runs_side_by_side_stay_below_eight_megabytes(tmp_path: Path) -> None:

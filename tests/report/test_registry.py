@@ -43,7 +43,7 @@ def test_a_section_stands_where_its_order_says(added: None) -> None:
 
 def test_a_headline_stands_among_the_others(added: None) -> None:
     labels = [card.label for card in headlines(example_run())]
-    assert labels.index("Steps") == 1
+    assert labels.index("Steps") == 2
 
 
 def test_a_section_sees_only_runs_that_have_what_it_needs(added: None) -> None:

@@ -18,7 +18,7 @@ def test_evidence_rises_from_baseline_to_calib_to_full_while_full_loses_the_attr
     scale = lorenz63_system().spread(0.01)
     x = add_observation_noise(lorenz63(80_000, process_std=0.1, seed=1), 0.1, scale=scale, seed=2)
     standardizer = Standardizer.fit(x)
-    drift = train(standardizer.transform(x), TrainConfig(), progress=quiet).model
+    drift = train(standardizer.transform(x), TrainConfig.paper(), progress=quiet).model
     config = SAEMConfig(windows=30, particles=64, heldout_windows=60, reference_lyapunov=0.9056)
     found = compare(
         PALRNN(drift, 0.1, 0.1, 0.7),

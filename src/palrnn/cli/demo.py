@@ -34,6 +34,7 @@ def demo_command(
     geometries, calibrate and tune by evidence. The folder receives the run and report.html.
     """
     from palrnn.cli.analyses import report_view
+    from palrnn.forcing import TrainConfig
     from palrnn.report.document import write_report
     from palrnn.report.registry import headlines
     from palrnn.runs import ReportSettings, RunFolder, TuningSettings, TuningTask, reconstruct
@@ -54,6 +55,7 @@ def demo_command(
         steps=_STEPS,
         tau=_TAU,
         updates=updates,
+        config=TrainConfig.paper(),
         seed=seed,
         data_seed=seed,
         name="Lorenz-63 demo",

@@ -36,6 +36,9 @@ def evaluate_command(
     ] = None,
     exponents: Annotated[int | None, typer.Option(help="How many Lyapunov exponents (all).")] = None,
     pairs: Annotated[int | None, typer.Option(help="Pairs of true stretches behind each floor (20).")] = None,
+    long_steps: Annotated[
+        int | None, typer.Option(help="Steps of the runs that show whether the model lives (100000).")
+    ] = None,
     protocol: Annotated[
         str | None, typer.Option(help="How D_stsp is counted: paper, alrnn-python or gtf (paper).")
     ] = None,
@@ -48,7 +51,7 @@ def evaluate_command(
     """Measure the invariants of a trained model against the true system, or held-out data."""
     from palrnn.engine.folders import check_folder, writable_folder
     from palrnn.report.invariants_figures import save_invariant_figures
-    from palrnn.report.sections.invariants import invariants_table, reference_name
+    from palrnn.report.sections.invariants import invariants_table, reference_name, verdict_lines
     from palrnn.runs import InvariantSettings, Reconstruction
 
     voice = Voice(json, quiet)
@@ -70,5 +73,7 @@ def evaluate_command(
                 voice.say(f"wrote {drawn}")
             write_settings(context, folder / "evaluate.toml", settings)
     compared = reference_name(card) if reference is None else str(reference)
+    verdict = result.verdict(settings)
     values = {"run": run, "reference": compared, "dt": result.dt, **card.to_dict()}
-    voice.result(values, invariants_table([card], reference=compared))
+    values["verdict"] = verdict.to_dict()
+    voice.result(values, *verdict_lines(card, verdict), invariants_table([card], reference=compared))

@@ -10,11 +10,19 @@ import typer
 
 from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
 
-_DATA, _TRAINING = "The series", "Training (the defaults are the paper's)"
+_DATA, _TRAINING = "The series", "Training"
 
 
 def _number(words: str, panel: str) -> Any:
     return typer.Option(help=words, rich_help_panel=panel, show_default=False)
+
+
+def _preset(name: str) -> Any:
+    from palrnn.engine.checks import one_of
+    from palrnn.forcing import TrainConfig
+
+    presets = {"paper": TrainConfig.paper}
+    return presets[one_of(name, "preset", presets)]()
 
 
 @app.command("train", epilog="Example: palrnn train lorenz63 --process-std 0.1 --observation-std 0.1 -o run/")
@@ -29,6 +37,9 @@ def train_command(
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="Settings as TOML; options on the command line win over them.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Settings of training by name: paper. Other options win over them.")
     ] = None,
     steps: Annotated[int | None, _number("Steps to simulate, test part included (100000).", _DATA)] = None,
     dt: Annotated[
@@ -57,8 +68,10 @@ def train_command(
         int | None, _number("Delay embedding: the present and so many - 1 past values (1: off).", _DATA)
     ] = None,
     delay: Annotated[int | None, _number("Steps between these (chosen from the data).", _DATA)] = None,
-    latent_dim: Annotated[int | None, _number("Latent units M (30).", _TRAINING)] = None,
-    gated: Annotated[int | None, _number("Gated units P (10).", _TRAINING)] = None,
+    latent_dim: Annotated[
+        int | None, _number("Latent units M (50, or more for many columns).", _TRAINING)
+    ] = None,
+    gated: Annotated[int | None, _number("Gated units P (20).", _TRAINING)] = None,
     hidden: Annotated[int | None, _number("Hidden units of a shallow family.", _TRAINING)] = None,
     tau: Annotated[int | None, _number("Steps between forcings (chosen from the data).", _TRAINING)] = None,
     alpha: Annotated[float | None, _number("Forcing strength, 0 to 1 (1).", _TRAINING)] = None,
@@ -66,19 +79,21 @@ def train_command(
         float | None, _number("Its value at the end of training (as alpha).", _TRAINING)
     ] = None,
     family: Annotated[str | None, _number("alrnn, shallow or clipped-shallow (alrnn).", _TRAINING)] = None,
-    updates: Annotated[int | None, _number("Updates (100000).", _TRAINING)] = None,
+    updates: Annotated[int | None, _number("Updates (30000).", _TRAINING)] = None,
     batch_size: Annotated[int | None, _number("Sequences per update (16).", _TRAINING)] = None,
     sequence_length: Annotated[int | None, _number("Rows per sequence (200).", _TRAINING)] = None,
-    learning_rate: Annotated[float | None, _number("First learning rate (0.001).", _TRAINING)] = None,
+    learning_rate: Annotated[float | None, _number("First learning rate (0.003).", _TRAINING)] = None,
     final_learning_rate: Annotated[float | None, _number("Last learning rate (0.00001).", _TRAINING)] = None,
-    gradient_clip: Annotated[float | None, _number("Longest gradient (no limit).", _TRAINING)] = None,
-    input_noise: Annotated[float | None, _number("Noise on forcing inputs (0).", _TRAINING)] = None,
+    gradient_clip: Annotated[float | None, _number("Longest gradient (5).", _TRAINING)] = None,
+    input_noise: Annotated[float | None, _number("Noise on forcing inputs (0.05).", _TRAINING)] = None,
     seed: Annotated[int | None, _number("Seed of the model and its batches (0).", _TRAINING)] = None,
     evaluate_every: Annotated[
-        int | None, _number("Updates between measurements of the free-running model (never).", _TRAINING)
+        int | None,
+        _number("Updates between measurements of the free run (a tenth of many).", _TRAINING),
     ] = None,
     keep: Annotated[
-        str | None, _number("The model to keep, `last` or `best` measured (last).", _TRAINING)
+        str | None,
+        _number("The model to keep, `last` or `best` measured (best of many).", _TRAINING),
     ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -88,13 +103,17 @@ def train_command(
     The folder receives checkpoint.safetensors, history.csv, loss.png, reference.npy and config.toml.
     """
     given = {name: value for name, value in locals().items() if value is not None and value != []}
-    for name in ("output", "config", "series", "json", "quiet"):
+    for name in ("output", "config", "preset", "series", "json", "quiet"):
         given.pop(name, None)
-    from palrnn.report.sections.invariants import invariants_table
+    from palrnn.report.sections.invariants import invariants_table, verdict_lines
     from palrnn.runs import RunRecord, reconstruct
 
     voice, begun = Voice(json, quiet), clock.monotonic()
     voice.compiling()
+    if preset is not None:
+        if config is not None:
+            raise ValueError("give --preset or --config, not both")
+        given = {"config": _preset(preset)} | given
     if config is not None:
         file = RunRecord.read(config, series=series)
         data = {} if file.data is None else file.data.model_dump(exclude_unset=True)
@@ -105,7 +124,8 @@ def train_command(
         series, run=output, progress=listener, on_data=lambda data: voice.say(repr(data)), **given
     )
     seconds, loss = clock.monotonic() - begun, result.losses[-1][1]
-    card = result.invariants()
+    card, verdict = result.invariants(), result.verdict()
     values = {"output": output, "updates": result.losses[-1][0], "seconds": seconds, "loss": loss}
     words = f"trained {result.model} with {result.forcing} in {seconds:.1f} s; the last loss is {loss:.4g}"
-    voice.result(values | card.to_dict(), words, invariants_table([card]), f"wrote {output}/")
+    values |= card.to_dict() | {"verdict": verdict.to_dict()}
+    voice.result(values, words, invariants_table([card]), *verdict_lines(card, verdict), f"wrote {output}/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,6 +90,7 @@ def tune_command(
     for name in ("output", "run", "config", "json", "quiet", "threads", "configuration", "beta"):
         given.pop(name, None)
     from palrnn.report.sections.evidence import evidence_table
+    from palrnn.report.sections.invariants import verdict_lines
     from palrnn.runs import Reconstruction, RunFolder, RunRecord, TuningSettings, TuningTask
     from palrnn.tuning import Comparison
 
@@ -112,8 +114,15 @@ def tune_command(
         tuned = result.tune(configuration or plan.task.saem.configuration, plan.task, **how)
         assert tuned.saem is not None
         found = Comparison.of(tuned.saem)
-    ending = f"wrote {output}/"
+    ending, judged = f"wrote {output}/", None if together else tuned
     if together:
         choice = "no anchored model kept the dynamics: try a greater --beta"
         ending += f"; {choice if found.chosen is None else f'chosen: {found.chosen}'}"
-    voice.result({"output": output, **found.to_dict()}, evidence_table(found), ending)
+        if found.chosen is not None:
+            judged = replace(result, model=found.results[found.chosen].model)
+    values, lines = {"output": output, **found.to_dict()}, list[str]()
+    # a checkpoint alone has nothing to be judged against
+    if judged is not None and (judged.reference is not None or judged.system is not None):
+        card = judged.invariants()
+        values["verdict"], lines = card.verdict.to_dict(), verdict_lines(card, card.verdict)
+    voice.result(values, evidence_table(found), *lines, ending)

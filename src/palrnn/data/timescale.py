@@ -11,6 +11,10 @@ from scipy import fft
 from palrnn.data.standardize import Standardizer
 from palrnn.engine.checks import Floats, as_float, as_int, as_trials
 
+# of how many parts of a period tau covers one; below and above which part of its first value an
+# autocorrelation has forgotten, and comes back
+_PARTS, _FORGOTTEN, _RETURNED = 8, 0.2, 0.3
+
 
 def autocorrelation(x: ArrayLike | Sequence[ArrayLike], lags: int) -> Floats:
     """Return the autocorrelation of each coordinate at lags ``0 .. lags``, ``(lags + 1, N)``.
@@ -33,14 +37,16 @@ def autocorrelation(x: ArrayLike | Sequence[ArrayLike], lags: int) -> Floats:
 
 
 def suggest_tau(x: ArrayLike | Sequence[ArrayLike], *, level: float = 0.5, most: int = 100) -> int:
-    """Return a forcing interval tau for training on ``x``: the half-life of its autocorrelation, in steps.
+    """Return a forcing interval tau for training on ``x``, in steps: how far the present still tells.
 
-    The rule: the first lag k at which the autocorrelation, averaged over coordinates, has fallen below
-    ``level`` times its value at lag 1; at least 1, at most ``most``. Over that time the present still says
-    something about the future, yet a free-running model has to carry the dynamics itself. The reference is
-    lag 1, not lag 0, because observation noise lowers all lags but 0. On Lorenz-63 sampled at 0.01 the rule
-    gives 16 or 17, and the paper trains with 16. A series without memory (a map far from continuous
-    time, or noise) gets 1.
+    The rule: the half-life of the autocorrelation, the first lag at which its mean over coordinates has
+    fallen below ``level`` times its value at lag 1; but at least an eighth of the period, where the series
+    comes back to itself; at least 1, at most ``most``. Over that time the present still says something about
+    the future, yet a free-running model has to carry the dynamics itself. The reference is lag 1, not lag 0,
+    because observation noise lowers all lags but 0. The period counts for series of short events: a spike is
+    forgotten after its own width, a step or two, and forcing that often would teach nothing about the time
+    between spikes. On Lorenz-63 sampled at 0.01 the rule gives 16 or 17, and the paper trains with 16. A
+    series without memory (a map far from continuous time, or noise) gets 1.
 
     It is a starting point: for a chaotic system the useful range ends where errors outgrow the attractor, a
     few times ``ln 2 / largest Lyapunov exponent`` (Mikhaeil et al., 2022), which `lyapunov_spectrum` measures
@@ -48,13 +54,27 @@ def suggest_tau(x: ArrayLike | Sequence[ArrayLike], *, level: float = 0.5, most:
     """
     level, most = as_float(level, "level", above=0.0, most=0.99), as_int(most, "most", least=1)
     trials = as_trials(x, min_steps=4, allow_nan=True)
-    lags = min(most, max(len(trial) for trial in trials) // 2)
-    memory = autocorrelation(trials, lags).mean(axis=1)
+    longest = max(len(trial) for trial in trials)
+    near, far = min(most, longest // 2), min(_PARTS * most, longest // 2)
+    memory = autocorrelation(trials, max(near, far)).mean(axis=1)
     noise = 2.0 / np.sqrt(sum(len(trial) for trial in trials))
     if memory[1] <= noise:
         return 1
-    fallen = memory[1:] < level * memory[1]
-    return int(fallen.argmax()) + 1 if fallen.any() else lags
+    fallen = memory[1 : near + 1] < level * memory[1]
+    half_life = int(fallen.argmax()) + 1 if fallen.any() else near
+    return min(most, max(half_life, _period(memory) // _PARTS))
+
+
+def _period(memory: Floats) -> int:
+    """Return the lag of the first return of an autocorrelation, the top of its first bump; 0 without one."""
+    forgotten = memory < _FORGOTTEN * memory[1]
+    back = memory >= _RETURNED * memory[1]
+    fall = int(forgotten.argmax())
+    rise = fall + int(back[fall:].argmax())
+    if not forgotten[fall] or not back[rise]:
+        return 0
+    end = rise + int(forgotten[rise:].argmax()) if forgotten[rise:].any() else len(memory)
+    return rise + int(memory[rise:end].argmax())
 
 
 def _lagged(x: Floats, lags: int) -> Floats:

@@ -57,7 +57,18 @@ class Config(BaseModel):
 
     def to_toml(self, path: str | os.PathLike[str]) -> None:
         """Write the settings as TOML, atomically; a setting that is None is left out."""
-        write_text(path, tomli_w.dumps(self.model_dump(mode="json", exclude_none=True)))
+        write_text(path, tomli_w.dumps(self.for_toml()))
+
+    def for_toml(self) -> dict[str, Any]:
+        """Return the settings as TOML can hold them, without those that are None and have no word for it."""
+        found: dict[str, Any] = _without_none(self.model_dump(mode="json"))
+        return found
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_none(part) for name, part in value.items() if part is not None}
+    return [_without_none(part) for part in value] if isinstance(value, list) else value
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -1,7 +1,12 @@
-"""The settings of training. The defaults are the paper's."""
+"""The settings of training.
+
+The defaults are those under which models live and score best in the table of docs/training.md; the paper's
+own are `TrainConfig.paper`.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -15,9 +20,32 @@ from palrnn.model.surrogate import family
 #: Other ways to say ``forcing``: an interval, a strength, and where the strength goes during training.
 _NUMBERS = ("tau", "alpha", "final_alpha", "alpha_schedule")
 _DEFAULT = Forcing.identity(16)
+_GATED, _GATES_PER_UNIT = 20, 0.4
+_PAPER: dict[str, Any] = {
+    "family": "alrnn",
+    "latent_dim": 30,
+    "gated": 10,
+    "forcing": _DEFAULT,
+    "updates": 100_000,
+    "batch_size": 16,
+    "sequence_length": 200,
+    "learning_rate": 1e-3,
+    "final_learning_rate": 1e-5,
+    "init_std": 0.01,
+    "gradient_clip": None,
+    "input_noise": 0.0,
+    "precision": "single",
+    "keep": "last",
+}
 
 AnyForcing = Annotated[
     Forcing, BeforeValidator(as_forcing), PlainSerializer(Forcing.to_dict, return_type=dict[str, Any])
+]
+#: None is no limit; TOML, which has no None, says "none".
+Clip = Annotated[
+    Positive | None,
+    BeforeValidator(lambda value: None if value == "none" else value),
+    PlainSerializer(lambda value: "none" if value is None else value, when_used="json"),
 ]
 
 
@@ -29,37 +57,66 @@ class TrainConfig(Config):
     factor per update. ``forcing`` says when and how strongly data enter, see `Forcing`; a number means
     ``Forcing.identity``. It can also be told, or changed, by numbers: every ``tau`` steps with strength
     ``alpha``, which goes to ``final_alpha`` over the run along an ``alpha_schedule``. ``family`` names the
-    kind of surrogate ("alrnn", "shallow", "clipped-shallow"), of ``latent_dim`` units and ``gated`` gates; of
-    a shallow one ``hidden`` may be given instead, its hidden units.
-
-    Off by default: ``gradient_clip``, the longest gradient that is not shortened, and ``input_noise``, the
-    deviation of noise on the observations that enter the network (the targets stay clean). With
+    kind of surrogate ("alrnn", "shallow", "clipped-shallow"), of ``latent_dim`` units and ``gated`` gates (of
+    a shallow one, ``hidden`` units may be given instead): 50 and 20, or more units where the series
+    has more columns than that leaves room for (`fitted`), or two gates to five units where only these are
+    given. ``gradient_clip`` is the longest gradient that is not shortened, None for no limit, and
+    ``input_noise`` the deviation of noise on the observations that enter the network (the targets stay
+    clean). With
     ``evaluate_every``, the free-running model is measured after so many updates, on ``evaluate_steps`` steps
-    of which the first ``evaluate_discard`` are left out, and ``keep`` decides between the last and the best.
+    of which the first ``evaluate_discard`` are left out, and on long runs of ``evaluate_long_steps``, which
+    tell whether it lives; ``keep`` decides between the last and the best, which prefers models that live.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     family: str = "alrnn"
-    latent_dim: Count = 30
-    gated: Whole = 10
+    latent_dim: Count = 50
+    gated: Whole = 20
     hidden: Count | None = None
     forcing: AnyForcing = _DEFAULT
-    updates: Count = 100_000
+    updates: Count = 30_000
     batch_size: Count = 16
     sequence_length: Annotated[Count, Field(ge=2)] = 200
-    learning_rate: Positive = 1e-3
+    learning_rate: Positive = 3e-3
     final_learning_rate: Positive = 1e-5
     seed: Seed = 0
     init_std: Level = 0.01
-    gradient_clip: Positive | None = None
-    input_noise: Level = 0.0
+    gradient_clip: Clip = 5.0
+    input_noise: Level = 0.05
     precision: Literal["single", "double"] = "single"
     evaluate_every: Count | None = None
     evaluate_steps: Annotated[Count, Field(ge=100)] = 10_000
     evaluate_discard: Whole = 1000
+    evaluate_long_steps: Annotated[Count, Field(ge=1000)] = 100_000
     keep: Literal["last", "best"] = "last"
     checkpoint_every: Count = 5000
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """Return the paper's settings, but for ``changes``."""
+        return cls(**(_PAPER | changes))
+
+    def fitted(self, observed_dim: int) -> Self:
+        """Return these settings for a series of ``observed_dim`` columns.
+
+        Where nobody has asked for a number of units, there are enough for every gate beside the columns; of a
+        shallow family, whose gates are no units, as many as columns.
+        """
+        if hasattr(family(self.family), "gates_per_hidden") and "latent_dim" not in self.model_fields_set:
+            return self.changed(latent_dim=observed_dim, gated=self.gated)
+        needed = observed_dim + self.gated
+        if "latent_dim" in self.model_fields_set or needed <= self.latent_dim:
+            return self
+        return self.changed(latent_dim=needed, gated=self.gated)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gates_from_units(cls, values: dict[str, Any]) -> dict[str, Any]:
+        units = values.get("latent_dim") if isinstance(values, dict) else None
+        if "gated" in values or not isinstance(units, int) or units < 1:
+            return values
+        return values | {"gated": min(_GATED, math.ceil(_GATES_PER_UNIT * units))}
 
     @model_validator(mode="before")
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ import numpy as np
 from palrnn.engine.checks import Floats
 from palrnn.engine.files import write_text
 
+_ENDED = 10.0
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -19,13 +22,23 @@ class Evaluation:
 
     ``dstsp`` in nats and the fraction ``outside`` of generated points outside the reference's box; the
     largest Lyapunov exponent per unit of time. A model that diverges has ``dstsp = inf`` and ``lyapunov =
-    nan``.
+    nan``. ``alive`` is the part of several starts from which a long run moves on (`viability`), NaN where
+    that was not looked at.
     """
 
     update: int
     dstsp: float
     outside: float
     lyapunov: float
+    alive: float = math.nan
+
+    @property
+    def score(self) -> float:
+        """What the best model is chosen by: D_stsp, plus 10 nats for the part of the starts that ends.
+
+        That is about the mean over starts in the long run, since a run at rest has a D_stsp of about 10.
+        """
+        return self.dstsp + (0.0 if math.isnan(self.alive) else _ENDED * (1.0 - self.alive))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +61,12 @@ class History:
 
     @property
     def best(self) -> Evaluation | None:
-        """The evaluation with the lowest D_stsp, the earliest of equals."""
-        return min(self.evaluations, key=lambda e: e.dstsp, default=None)
+        """The evaluation with the lowest `Evaluation.score`, the earliest of equals."""
+        return min(self.evaluations, key=lambda e: e.score, default=None)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write one line per update; the columns of evaluations are empty where there was none."""
-        measured = {e.update: (e.dstsp, e.outside, e.lyapunov) for e in self.evaluations}
+        measured = {e.update: (e.dstsp, e.outside, e.lyapunov, e.alive) for e in self.evaluations}
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         table.writerow(
@@ -67,11 +80,12 @@ class History:
                 "dstsp",
                 "outside",
                 "lyapunov",
+                "alive",
             )
         )
         columns = (self.loss, self.gradient_norm, self.learning_rate, self.alpha, self.seconds)
         for i, row in enumerate(zip(*(column.tolist() for column in columns), strict=True), start=1):
-            extra = (f"{v:.6g}" for v in measured[i]) if i in measured else ("", "", "")
+            extra = (f"{v:.6g}" for v in measured[i]) if i in measured else ("",) * 4
             table.writerow((i, *(f"{v:.7g}" for v in row), *extra))
         write_text(path, text.getvalue())
 

@@ -41,7 +41,7 @@ def checked_arrays(file: Path, checkpoint: Checkpoint, fresh: TrainState) -> tup
     }
     due = updates_measured(config, done)
     # D_stsp of a model that diverges is infinite, and it has no exponent
-    measured = stored.array("evaluations", (len(due), 4), finite=False)
+    measured = stored.array("evaluations", (len(due), 5), finite=False)
     stored.same("the updates in evaluations", measured[:, 0].tolist(), due)
     if np.isnan(measured[:, 1]).any() or (measured[:, 1] == -np.inf).any():
         raise stored.error("D_stsp in evaluations must be a number or infinity")

@@ -84,7 +84,7 @@ class TrainState:
     def evaluated(self, evaluation: Evaluation) -> TrainState:
         """Return the state with one evaluation more."""
         best = self.history.best
-        better = best is None or evaluation.dstsp < best.dstsp
+        better = best is None or evaluation.score < best.score
         return replace(
             self,
             evaluations=(*self.evaluations, evaluation),
@@ -132,9 +132,8 @@ def save_state(
     dt: float | None,
 ) -> None:
     """Write ``run/checkpoint.safetensors``: a model for everyone, and all that exact continuation needs."""
-    measured = np.array([(e.update, e.dstsp, e.outside, e.lyapunov) for e in state.evaluations]).reshape(
-        -1, 4
-    )
+    rows = [(e.update, e.dstsp, e.outside, e.lyapunov, e.alive) for e in state.evaluations]
+    measured = np.array(rows).reshape(-1, 5)
     arrays: dict[str, NDArray[Any]] = {
         "theta": state.theta,
         "first_moment": state.first,

@@ -153,7 +153,9 @@ def _checked(
     seen = trials[0].shape[1]
     if model is not None:
         config = _fitted(config, as_instance(model, "model", Surrogate), seen)
-    elif seen > config.latent_dim:
+    else:
+        config = config.fitted(seen)
+    if seen > config.latent_dim:
         raise ValueError(f"x has {seen} columns, more than latent_dim = {config.latent_dim}")
     keeper = _Keeper(run, trials, model, standardizer, dt)
     return config, trials, _reference(config, heldout, seen), keeper
@@ -227,6 +229,7 @@ def _evaluation(state: TrainState, reference: Floats, dt: float | None) -> Evalu
         steps=config.evaluate_steps,
         discard=config.evaluate_discard,
         dt=1.0 if dt is None else dt,
+        long_steps=config.evaluate_long_steps,
     )
 
 

@@ -93,6 +93,7 @@ def chain_of_paths(
         for key in several:
             path = chain.sweep(path, int(key))
         inputs[s] = path
-    columns = [np.unique(inputs[:, t], axis=0, return_inverse=True)[1] for t in range(inputs.shape[1])]
-    lineages = np.stack([column.ravel() for column in columns], axis=1).astype(np.int32)
-    return GatePaths(inputs > 0, inputs, lineages)
+    # a sweep keeps a draw of the path before it or makes a new one, which bears the number of its path
+    made = np.zeros(inputs.shape[:2], dtype=np.int32)
+    made[1:] = (inputs[1:] != inputs[:-1]).any(axis=2) * np.arange(1, paths, dtype=np.int32)[:, None]
+    return GatePaths(inputs > 0, inputs, np.maximum.accumulate(made, axis=0))

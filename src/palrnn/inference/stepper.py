@@ -21,7 +21,7 @@ from palrnn.model.palrnn import sampled_states
 
 
 class Stepper:
-    """The Rao-Blackwellised particle filter of ``model``, started at the row ``x0 (N,)``.
+    """The Rao-Blackwellised particle filter of ``model``, started at the row ``x0 (N,)``::
 
         stepper = palrnn.Stepper(model, x[0], particles=256, seed=0)
         for row in rows:                       # NaN means not observed

@@ -10,6 +10,7 @@ from palrnn.invariants.lyapunov import (
     kaplan_yorke_dimension,
     lyapunov_spectrum,
 )
+from palrnn.invariants.over_starts import StartScores
 from palrnn.invariants.prediction import PredictionError, prediction_error
 from palrnn.invariants.quantities import (
     Counterparts,
@@ -21,11 +22,14 @@ from palrnn.invariants.scorecard import Scorecard, scorecard
 from palrnn.invariants.spectrum import power_spectrum, spectrum_distance, spectrum_distances
 from palrnn.invariants.state_space import StateSpaceDivergence, dstsp
 from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
+from palrnn.invariants.verdict import Verdict
+from palrnn.invariants.viability import Fate, Viability, spread_starts, viability
 
 __all__ = [
     "Counterparts",
     "Cycle",
     "DivergenceError",
+    "Fate",
     "FixedPoints",
     "Floor",
     "FreeRun",
@@ -33,8 +37,11 @@ __all__ = [
     "PredictionError",
     "Quantities",
     "Scorecard",
+    "StartScores",
     "StateSpaceDivergence",
     "SymbolicDynamics",
+    "Verdict",
+    "Viability",
     "cycles",
     "dstsp",
     "dstsp_floor",
@@ -49,6 +56,8 @@ __all__ = [
     "spectrum_distance",
     "spectrum_distances",
     "spectrum_floor",
+    "spread_starts",
     "stochastic_counterparts",
     "symbolic_dynamics",
+    "viability",
 ]

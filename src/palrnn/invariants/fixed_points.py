@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_int
 from palrnn.engine.kernel import pin_blas
@@ -25,7 +25,7 @@ _CHUNK = 2048
 
 @dataclass(frozen=True, eq=False)
 class FixedPoints:
-    """The fixed points found in all ``regions`` regions.
+    """The fixed points found in ``regions`` regions.
 
     ``points (K, M)``, ``codes (K, P)``, ``eigenvalues (K, M)`` of the Jacobian there, by modulus, descending;
     ``admissible (K,)``, all True unless virtual ones were asked for; ``singular``, the number of regions
@@ -61,22 +61,30 @@ class FixedPoints:
         return f"FixedPoints({found}; {self.regions} regions{singular})"
 
 
-def fixed_points(model: Surrogate | PALRNN, *, virtual: bool = False, most_gated: int = 16) -> FixedPoints:
+def fixed_points(
+    model: Surrogate | PALRNN,
+    *,
+    virtual: bool = False,
+    most_gated: int = 16,
+    within: ArrayLike | None = None,
+) -> FixedPoints:
     """Return the fixed points of ``model`` (of a PAL-RNN, of its hard-gated drift) in all 2^P regions.
 
     Only admissible ones, unless ``virtual``. The work doubles with every gate; more than ``most_gated``
-    of them is an error.
+    of them is an error, unless only the regions of some codes are asked for, ``within (K, P)``.
     """
     drift = drift_of(model)
     most = as_int(most_gated, "most_gated", most=24)
-    if drift.gated > most:
+    asked = None if within is None else _asked(within, drift.gated)
+    if drift.gated > most and asked is None:
         raise ValueError(
             f"model has {drift.gated} gates, that is 2^{drift.gated} regions; most_gated is {most}"
         )
     pin_blas()
-    regions, singular, found = 2**drift.gated, 0, []
+    regions, singular, found = 2**drift.gated if asked is None else len(asked), 0, []
     for first in range(0, regions, _CHUNK):
-        codes = _codes(np.arange(first, min(first + _CHUNK, regions)), drift.gated)
+        last = min(first + _CHUNK, regions)
+        codes = _codes(np.arange(first, last), drift.gated) if asked is None else asked[first:last]
         matrices, b = drift.affine(codes)
         matrices = np.eye(drift.latent_dim) - matrices  # frees the Jacobians before the solver takes memory
         points, solved = _solve_each(matrices, b)
@@ -89,6 +97,13 @@ def fixed_points(model: Surrogate | PALRNN, *, virtual: bool = False, most_gated
     for array in (points, codes, eigenvalues, admissible):
         array.flags.writeable = False
     return FixedPoints(points, codes, eigenvalues, admissible, regions, singular)
+
+
+def _asked(within: ArrayLike, gated: int) -> NDArray[np.bool_]:
+    codes = np.asarray(within)
+    if codes.ndim != 2 or codes.shape[1] != gated or not len(codes) or not np.isin(codes, (0, 1)).all():
+        raise ValueError(f"within must be codes (K, {gated}) of zeros and ones, got shape {codes.shape}")
+    return np.unique(codes.astype(np.bool_), axis=0)
 
 
 def sorted_eigenvalues(J: Floats) -> NDArray[np.complex128]:

@@ -12,17 +12,21 @@ from numpy.typing import ArrayLike
 from palrnn.data import Standardizer
 from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_int, as_series
+from palrnn.engine.plain import plain
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import SETTLE, Floor, dstsp_floor, spectrum_floor
 from palrnn.invariants.lyapunov import LyapunovSpectrum, lyapunov_spectrum
+from palrnn.invariants.over_starts import StartScores, scores_over_starts
 from palrnn.invariants.prediction import PredictionError, prediction_error
 from palrnn.invariants.quantities import Quantities, quantities_of_interest
 from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
+from palrnn.invariants.verdict import Verdict, verdict
+from palrnn.invariants.viability import Viability, spread_starts, viability
 from palrnn.model import PALRNN, Surrogate, drift_of
 from palrnn.model.engine import codes
 
 _REFERENCE_WORK = 4_000_000
-_MOST_GATED = 14
+_MOST_GATED, _MOST_REGIONS = 14, 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +36,10 @@ class Scorecard:
     ``hard`` are those of the hard-gated drift, ``sampled`` those of the stochastic model (None for a
     surrogate without noise); ``dstsp_floor`` and ``spectrum_floor`` what the true system scores against
     itself; ``reference_exponents`` the true system's own (of a series, what the caller gave, or None).
-    ``symbols`` is None if the rollout diverged, ``fixed_points`` if there are too many regions to solve.
+    ``symbols`` is None if the rollout diverged; ``fixed_points`` are of all regions or, where these are too
+    many to solve, of those that the run visits (None if it diverged).
     ``reference (steps, N)`` is in raw coordinates, simulated by ``system`` where that is not None.
+    ``viability`` is what becomes of long runs, ``over_starts`` the scores of runs from the same starts.
     """
 
     hard: Quantities
@@ -48,16 +54,26 @@ class Scorecard:
     reference: Floats
     gated: int
     system: str | None = None
+    viability: Viability | None = None
+    over_starts: StartScores | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it all comes to: good, fair or not usable, and why."""
+        return verdict(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers as plain values for JSON; what is infinite or does not exist is None."""
         known = self.reference_exponents
         points, symbols = self.fixed_points, self.symbols
         return {
+            "verdict": self.verdict.to_dict(),
+            "viability": None if self.viability is None else self.viability.to_dict(),
             "steps": len(self.reference),
             "system": self.system,
             "hard": _run_dict(self.hard),
             "sampled": None if self.sampled is None else _run_dict(self.sampled),
+            "over_starts": None if self.over_starts is None else plain(self.over_starts.to_dict()),
             "dstsp_floor": _floor_dict(self.dstsp_floor),
             "spectrum_floor": _floor_dict(self.spectrum_floor),
             "reference_exponents": None if known is None else _numbers(known.exponents),
@@ -73,11 +89,12 @@ class Scorecard:
             "code_entropy_rate_bits": None if symbols is None else symbols.entropy_rate(),
             "mean_dwell_steps": None if symbols is None else len(symbols.symbols) / len(symbols.runs),
             "fixed_points": None if points is None else len(points),
+            "fixed_point_regions": None if points is None else points.regions,
             "stable_fixed_points": None if points is None else int(points.stable.sum()),
         }
 
     def __repr__(self) -> str:
-        return f"Scorecard({self.hard!r}, D_stsp floor {self.dstsp_floor.median:.4g})"
+        return f"Scorecard({self.verdict}; {self.hard!r}, D_stsp floor {self.dstsp_floor.median:.4g})"
 
 
 def scorecard(
@@ -96,6 +113,8 @@ def scorecard(
     bins: int = 30,
     smoothing: float = 1e-5,
     protocol: str = "paper",
+    starts: int = 10,
+    long_steps: int = 100_000,
     seed: int = 0,
 ) -> Scorecard:
     """Return every invariant of ``model`` with its floor or reference value.
@@ -103,7 +122,8 @@ def scorecard(
     ``reference`` is the true `System` (simulated with ``dt`` and ``process_std``), or a raw series ``(T,
     N)``. Of a series, the first half is the reference at most, so that the rest can tell the floor; its
     largest Lyapunov exponent is unknown unless given as ``lyapunov``. The scores are of ``steps`` steps after
-    ``discard``, floors of ``pairs`` pairs, ``k`` exponents, forecasts ``n`` steps ahead.
+    ``discard``, floors of ``pairs`` pairs, ``k`` exponents, forecasts ``n`` steps ahead; from ``starts`` rows
+    of the reference the model also runs for ``long_steps``.
     """
     drift = drift_of(model)
     steps = as_int(steps, "steps", least=20)
@@ -136,7 +156,10 @@ def scorecard(
         "process_std": process_std,
         "seed": seed,
     }
-    own = truth if standardizer is None else standardizer.transform(truth)
+    scale = standardizer or Standardizer(np.zeros(drift.observed_dim), np.ones(drift.observed_dim))
+    own = scale.transform(truth)
+    points = spread_starts(own, as_int(starts, "starts", least=10))
+    symbols = symbolic_dynamics(codes(drift, hard.states)) if hard.diverged_at is None else None
     return Scorecard(
         hard=hard,
         sampled=sampled,
@@ -147,12 +170,23 @@ def scorecard(
         prediction=prediction_error(
             model, own, n, dt=dt, lyapunov=lyapunov if lyapunov and lyapunov > 0 else None
         ),
-        symbols=symbolic_dynamics(codes(drift, hard.states)) if hard.diverged_at is None else None,
-        fixed_points=fixed_points(drift) if drift.gated <= _MOST_GATED else None,
+        symbols=symbols,
+        fixed_points=_fixed_points(drift, symbols),
         reference=truth,
         gated=drift.gated,
         system=reference.name if isinstance(reference, System) else None,
+        viability=viability(drift, points, long_steps, data=own),
+        over_starts=scores_over_starts(
+            drift, points, truth, standardizer=scale, discard=discard, seed=seed, **common
+        ),
     )
+
+
+def _fixed_points(drift: Surrogate, symbols: SymbolicDynamics | None) -> FixedPoints | None:
+    """Return the fixed points in all regions, or, of many, in those that the run visits."""
+    if drift.gated <= _MOST_GATED:
+        return fixed_points(drift)
+    return None if symbols is None else fixed_points(drift, within=symbols.codes[:_MOST_REGIONS])
 
 
 def _run_dict(found: Quantities) -> dict[str, Any]:

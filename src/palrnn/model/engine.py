@@ -61,6 +61,19 @@ def rollout_from(model: Surrogate, z1: Floats, steps: int, discard: int = 0) -> 
     return Rollout(states)
 
 
+@singledispatch
+def advance(model: Surrogate, z: Floats, steps: int) -> Floats:
+    """Return the ``steps`` states that follow each of ``z (S, M)``, ``(steps, S, M)``.
+
+    The runs go side by side. A run that diverges becomes infinite or NaN, and it is for the caller to see.
+    """
+    states = np.empty((steps, *z.shape))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t in range(steps):
+            z = states[t] = step(model, z)
+    return states
+
+
 def pieces(model: Surrogate) -> Callable[[NDArray[np.bool_]], tuple[Floats, Floats]]:
     """Return a function from one code ``(P,)`` to its J and b that remembers the latest ones.
 

@@ -52,7 +52,8 @@ def invariants_task(preset: Preset, model: Task) -> Task:
 
 def train_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     """Train one model; the result is a checkpoint without the optimiser's state, with a first observation."""
-    data, config = DataSettings(**settings["data"]), TrainConfig(**settings["training"])
+    # what a task does not state is as in the paper, whatever the defaults become
+    data, config = DataSettings(**settings["data"]), TrainConfig.paper(**settings["training"])
     series = training_series(data, settings["process_std"], settings["observation_std"])
     result = train(series.train, config, progress=quiet)
     notes = settings | {"recent_loss": result.history.recent_loss()}

@@ -16,6 +16,10 @@ from palrnn.report.view import Run
 COLOURS = ("@blue", "@vermilion", "@green", "@purple", "@orange", "@sky")
 
 
+# widths of the data beyond which nothing is drawn
+_SIGHT = 5.0
+
+
 def colour(index: int) -> str:
     """Return the colour of the run or code with this number."""
     return COLOURS[index % len(COLOURS)]
@@ -50,6 +54,16 @@ def thinned(length: int, most: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     if length <= most:
         return np.arange(length)
     return np.unique(np.linspace(0, length - 1, most).round().astype(np.int64))
+
+
+def within_sight(values: Floats, data: Floats) -> Floats:
+    """Return ``values`` with NaN where they are farther from the ``data`` than five times their width.
+
+    Both are ``(T,)`` or ``(T, N)``; a model on its way to infinity would set the scale of every axis.
+    """
+    low, high = np.nanmin(data, axis=0), np.nanmax(data, axis=0)
+    margin = _SIGHT * (high - low)
+    return np.where((values >= low - margin) & (values <= high + margin), values, np.nan)
 
 
 def per_run(runs: Sequence[Run], draw: Callable[[Run, str], Iterable[Block]]) -> tuple[Block, ...]:

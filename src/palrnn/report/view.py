@@ -19,7 +19,7 @@ class Run:
     ``results`` are the answers to the questions asked, by name: the score card ("invariants"), the comparison
     of geometries ("geometry") and so on, in the classes that `Reconstruction` returns them in; what was not
     asked is missing. ``reference`` and ``generated`` are raw ``(T, N)``, ``codes (T, P)`` go with the latter,
-    and ``losses`` are (update, loss).
+    ``losses`` are (update, loss), and ``advice`` is what to try next where the verdict is not good.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Run:
     codes: NDArray[np.bool_]
     losses: list[tuple[int, float]] = field(default_factory=list)
     results: Mapping[str, Any] = field(default_factory=dict)
+    advice: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         """Return the result of this name."""

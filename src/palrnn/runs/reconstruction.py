@@ -8,7 +8,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
@@ -38,13 +38,14 @@ from palrnn.inference import (
     rbpf,
     windowed_evidence,
 )
-from palrnn.invariants import Scorecard, scorecard
+from palrnn.invariants import Scorecard, Verdict, scorecard
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Forcing, as_forcing
 from palrnn.report.document import write_report
 from palrnn.report.registry import analyses
 from palrnn.report.view import Run
 from palrnn.runs import tuning, view
+from palrnn.runs.advice import advice
 from palrnn.runs.findings import Result
 from palrnn.runs.folder import RunFolder
 from palrnn.runs.record import TuningSettings, TuningTask
@@ -154,11 +155,18 @@ class Reconstruction(RunState):
                 k=chosen.exponents or self.drift.latent_dim,
                 n=ahead,
                 protocol=chosen.protocol,
+                starts=chosen.starts,
+                long_steps=chosen.long_steps,
                 seed=chosen.seed,
             )
 
         # a second's work, and its trajectories are too long to keep
         return self._once("invariants", chosen, work, restore=None)
+
+    def verdict(self, settings: InvariantSettings | None = None, **changes: Any) -> Verdict:
+        """Return what `invariants` come to, good, fair or not usable, why, and what to try next."""
+        found = self.invariants(settings, **changes).verdict
+        return replace(found, advice=advice(found, self.record.training, self.drift))
 
     def filter(
         self, settings: FilterSettings | None = None, *, progress: Progress | None = quiet, **changes: Any

@@ -23,6 +23,8 @@ from palrnn.forcing import TrainConfig
 from palrnn.model import Forcing
 from palrnn.tuning import SAEMConfig
 
+#: Settings of training that a run always writes and people rarely do.
+_WRITTEN = frozenset({"init_std", "precision", "keep", "checkpoint_every", "evaluate_discard"})
 #: Settings that may change from one call to the next; the model to tune is known by more than its place.
 _FREE = frozenset({"checkpoint_every", "name", "checkpoint"})
 
@@ -110,7 +112,7 @@ class RunRecord(Config):
 
     def text(self) -> str:
         """Return the record as TOML."""
-        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+        return tomli_w.dumps(self.for_toml())
 
     def refuse_changes(self, asked: RunRecord, file: Path) -> None:
         """Refuse settings other than these, with which the run in ``file`` was started."""
@@ -180,6 +182,10 @@ def _of_today(tables: dict[str, Any]) -> dict[str, Any]:
         notes = {name: data[name] for name in RunNotes.model_fields if name in data}
         tables["data"] = {name: value for name, value in data.items() if name not in notes}
         tables.setdefault("run", notes)
+    training = tables.get("training")
+    if isinstance(training, dict) and training.keys() >= _WRITTEN and "gradient_clip" not in training:
+        # what a run wrote when the default was no limit, which TOML then left out
+        tables["training"] = training | {"gradient_clip": "none"}
     if {"source", "saem"} & tables.keys():
         source, saem = tables.pop("source", {}), tables.pop("saem", {})
         tables["tuning"] = dict(source) | {"saem": saem} if isinstance(source, dict) else source

@@ -16,6 +16,8 @@ from palrnn.runs.record import TuningSettings
 class InvariantSettings(Config):
     """A free run of ``steps`` after ``discard``, its ``exponents`` (None: all), forecasts ``ahead``, floors.
 
+    From ``starts`` the model runs as long, and for ``long_steps``, to see whether it lives.
+
     ``process_std`` is the noise of the true system (None: that of the data), ``lyapunov`` its largest
     exponent, where no system tells it.
     """
@@ -26,6 +28,8 @@ class InvariantSettings(Config):
     ahead: Count = 20
     pairs: Count = 20
     protocol: str = "paper"
+    starts: Annotated[Count, Field(ge=10)] = 10
+    long_steps: Annotated[Count, Field(ge=1000)] = 100_000
     process_std: Level | None = None
     lyapunov: float | None = None
     seed: Seed = 0

@@ -10,7 +10,7 @@ from typing import Any
 from palrnn.data import Dataset, DataSettings
 from palrnn.data.settings import IN_MEMORY
 from palrnn.data.source import series_name
-from palrnn.engine.checks import as_instance
+from palrnn.engine.checks import Floats, as_instance
 from palrnn.engine.progress import Progress
 from palrnn.forcing import TrainConfig, TrainResult, check_training, train
 from palrnn.invariants import dstsp_floor
@@ -22,6 +22,8 @@ from palrnn.runs.record import RunRecord
 
 _LEAST_HELD_OUT = 40
 _FLOOR_PAIRS = 10
+# a training of so many updates is measured so often on the way, and the best model is kept
+_LONG_TRAINING, _MEASURED = 10_000, 10
 
 
 def reconstruct(
@@ -55,7 +57,7 @@ def reconstruct(
     `Dataset.prepare` and `TrainConfig`, or is as the folder ``run`` says where training goes on there.
 
     - ``latent_dim`` (M) and ``gated`` (P): how rich a model. Fewer gates make a model that is easier to read,
-      more make one that fits stronger nonlinearity.
+      more make one that fits stronger nonlinearity. ``config=TrainConfig.paper()`` has the paper's settings.
     - ``tau``: steps between forcings. None takes the time over which the part to train on remembers itself
       (`suggest_tau`). ``forcing`` is any `Forcing` instead.
     - ``lags`` and ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`), for
@@ -69,7 +71,9 @@ def reconstruct(
     - ``model``: a surrogate of any family to start from, instead of a random one.
     - ``run``: a folder to keep the run in. Training continues there after an interruption; ``x`` may then be
       left out, unless it was in memory.
-    - ``config``: settings of training to start from; what is given beside them wins.
+    - ``config``: settings of training to start from; what is given beside them wins. A training of 10,000
+      updates or more keeps the best of ten models measured on the way (``keep``, ``evaluate_every``), by
+      D_stsp and by whether long runs of it live; they are measured on the part to train on.
     - ``on_data``: is shown the `Dataset` before training starts, which tells what is used and left out.
     - further ``settings`` are those of `Dataset.prepare` (``time``, ``trial``, ``process_std``, ...) and of
       `TrainConfig` (``sequence_length``, ``batch_size``, ...).
@@ -95,7 +99,7 @@ def reconstruct(
     record = RunRecord.of(dataset, config)
     how: dict[str, Any] = {
         "model": model,
-        "heldout": dataset.heldout,
+        "heldout": _measured_on(dataset, config),
         "standardizer": dataset.standardizer,
         "dt": dataset.dt,
     }
@@ -164,10 +168,23 @@ def _config(
         sizes = {"latent_dim": model.latent_dim, "gated": model.gated, "hidden": None}
         given |= {"family": family_name(model), **sizes}
     known = config.model_fields_set | given.keys()
-    choices = {"sequence_length": dataset.sequence_length(config.sequence_length)}
+    choices: dict[str, Any] = {"sequence_length": dataset.sequence_length(config.sequence_length)}
     if not known & {"forcing", "tau"}:
         choices["tau"] = dataset.suggested_tau
-    return config.changed(**({name: v for name, v in choices.items() if name not in known} | given))
+    updates = given.get("updates", config.updates)
+    if not known & {"keep", "evaluate_every"} and isinstance(updates, int) and updates >= _LONG_TRAINING:
+        choices |= {"keep": "best", "evaluate_every": updates // _MEASURED}
+    chosen = config.changed(**({name: v for name, v in choices.items() if name not in known} | given))
+    return chosen.fitted(dataset.training[0].shape[1])
+
+
+def _measured_on(dataset: Dataset, config: TrainConfig) -> Floats:
+    """Return what the model is measured on during training: the end of the longest trial to train on.
+
+    The held-out part chooses nothing, and is seen once, at the end.
+    """
+    longest = max(dataset.training, key=len)
+    return longest[-max(_LEAST_HELD_OUT, config.evaluate_steps - config.evaluate_discard) :]
 
 
 def _inputs(dataset: Dataset) -> list[Path]:
@@ -181,7 +198,7 @@ def _write_history(folder: RunFolder, dataset: Dataset, result: TrainResult) -> 
 
     config, floor = result.config, None
     if result.history.evaluations:
-        length = min(config.evaluate_steps - config.evaluate_discard, len(dataset.reference))
+        length = len(_measured_on(dataset, config))
         if len(dataset.truth) >= 2 * length:
             floor = dstsp_floor(dataset.truth, length=length, pairs=_FLOOR_PAIRS).median
     result.history.to_csv(folder.path / HISTORY)

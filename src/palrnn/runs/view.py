@@ -14,6 +14,7 @@ from palrnn.invariants.free_run import free_run
 from palrnn.model import Noise
 from palrnn.model.engine import codes
 from palrnn.report.view import Run
+from palrnn.runs.advice import advice
 
 if TYPE_CHECKING:
     from palrnn.runs.reconstruction import Reconstruction
@@ -25,6 +26,7 @@ _STEPS, _DISCARD = 6000, 1000
 def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
     """Return ``run`` with ``results`` for the sections of a report."""
     made = free_run(run.drift, run.x[first_whole_row(run.x, "reference")], _STEPS, _DISCARD)
+    card = results.get("invariants")
     return Run(
         name=run.name,
         facts=facts(run),
@@ -35,6 +37,7 @@ def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
         codes=codes(run.drift, made.states),
         losses=run.losses,
         results=results,
+        advice=advice(card.verdict, run.record.training, run.drift) if card is not None else (),
     )
 
 

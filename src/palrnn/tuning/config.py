@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from palrnn.engine.config import Config, Count, Level, Positive, Whole
 from palrnn.forcing.config import AnyForcing
+from palrnn.inference.resampling import SCHEMES
 from palrnn.model import Forcing
 
 Configuration = Literal["baseline", "calib", "full", "anchored"]
@@ -40,7 +41,7 @@ class SAEMConfig(Config):
     smoother: Literal["ancestors", "gibbs", "conditional"] = "ancestors"
     sweeps: Count = 1
     target: Literal["paper", "exact"] = "paper"
-    resampling: Literal["multinomial", "systematic", "stratified", "residual"] = "multinomial"
+    resampling: str = "multinomial"
     ess_threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
 
     # the M-step. The paper does not say what its ridge is measured against: see docs/tuning.md
@@ -86,6 +87,13 @@ class SAEMConfig(Config):
             return values
         rest = {name: value for name, value in values.items() if name != "diagonal_noise"}
         return rest | {"noise": "diagonal" if values["diagonal_noise"] else "isotropic"}
+
+    @field_validator("resampling")
+    @classmethod
+    def _registered(cls, name: str) -> str:
+        if name not in SCHEMES:
+            raise ValueError(f"should be one of {', '.join(SCHEMES)}")
+        return name
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

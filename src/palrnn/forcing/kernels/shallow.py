@@ -190,8 +190,8 @@ def forced_adjoint(
 ):
     """The gradient of the loss (eq. tf_loss) along a forced rollout, into ``gradient`` (laid out as theta).
 
-    With lambda_t = dL/dz_t before forcing, e_t = 2 (B z_t - x_t) / ((T - 1) B), and D the slopes of the hidden
-    units, backwards in time,
+    With lambda_t = dL/dz_t before forcing, e_t = 2 (B z_t - x_t) / ((T - 1) B), and D the slopes of the
+    hidden units, backwards in time,
 
         lambda_t = F_t (A + W2^T D W1^T) lambda_{t+1} + B^T e_t,   F_t = I, with 1 - alpha where forced,
         dW1 = sum_t lambda_{t+1} y_t^T,   dW2 = sum_t (D W1^T lambda_{t+1}) z_t^T,

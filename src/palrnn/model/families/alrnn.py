@@ -193,3 +193,11 @@ def _rollout_from(model: ALRNN, z1: Floats, steps: int, discard: int = 0) -> Rol
     states = np.empty((steps, model.latent_dim))
     diverged = kernels.rollout(model.A, model.W, model.h, model.gated, z1, discard, BOUND, states)
     return Rollout(states) if diverged < 0 else Rollout(states[: max(0, diverged - discard)], diverged)
+
+
+@engine.advance.register
+def _advance(model: ALRNN, z: Floats, steps: int) -> Floats:
+    pin_blas()
+    states = np.empty((steps, *z.shape))
+    kernels.advance(model.A, model.W, model.h, model.gated, np.ascontiguousarray(z), states)
+    return states

@@ -45,6 +45,29 @@ def rollout(A, W, h, gated, start, discard, bound, out):
 
 
 @kernel
+def advance(A, W, h, gated, starts, out):
+    """Fill ``out (steps, S, M)`` with the states that follow each of ``starts (S, M)``, side by side.
+
+    One product per step for all runs; nothing is checked, so a run that diverges becomes infinite or NaN.
+    """
+    steps, count, dim = out.shape
+    across = np.ascontiguousarray(W.T)
+    z, active, after = starts.copy(), np.empty((count, dim)), np.empty((count, dim))
+    for t in range(steps):
+        for s in range(count):
+            for i in range(dim - gated):
+                active[s, i] = z[s, i]
+            for i in range(dim - gated, dim):
+                active[s, i] = max(z[s, i], 0.0)
+        np.dot(active, across, after)
+        for s in range(count):
+            for i in range(dim):
+                after[s, i] += A[i] * z[s, i] + h[i]
+        out[t] = after
+        z, after = after, z
+
+
+@kernel
 def sample(A, W, h, gated, gate_std, start, bound, process, uniforms, states, codes):
     """Draw states and codes of the PAL-RNN (eqs. ssmtransition and probit), in place.
 

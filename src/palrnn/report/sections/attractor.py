@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
 from palrnn.report.blocks import Block, Choice, Figure, View, csv_download, number, typed_array
-from palrnn.report.drawing import COLOURS, axis, bits, colour, per_run, percent
+from palrnn.report.drawing import COLOURS, axis, bits, colour, per_run, percent, within_sight
 from palrnn.report.registry import section
 from palrnn.report.view import Run
 
@@ -50,6 +50,8 @@ def portrait(run: Run, key: str, points: int = _POINTS) -> Figure:
     truth, names = coordinates(run.reference, run.columns, run.reference)
     path, _ = coordinates(run.generated, run.columns, run.reference)
     codes = run.codes[len(run.codes) - len(path) :]
+    seen = ~np.isnan(within_sight(path, truth)).any(axis=1)
+    unseen, path, codes = int((~seen).sum()), path[seen], codes[seen]
     truth, path, codes = truth[-points:], path[-points:], codes[-points:]
     deep = truth.shape[1] == 3
     traces = [
@@ -89,7 +91,7 @@ def portrait(run: Run, key: str, points: int = _POINTS) -> Figure:
     return Figure(
         key,
         "Generated path over held-out data",
-        _summary(run, names, groups, distinct, len(path)),
+        _summary(run, names, groups, distinct, len(path), unseen),
         tuple(traces),
         layout,
         height=560 if deep else 460,
@@ -181,6 +183,7 @@ def _summary(
     groups: list[Group],
     distinct: int,
     steps: int,
+    unseen: int,
 ) -> str:
     true, made = (coordinates(x, run.columns, run.reference)[0] for x in (run.reference, run.generated))
     parts = [
@@ -192,6 +195,8 @@ def _summary(
     if not parts:
         return "The model diverged at once: there is no path to draw."
     words = f"The last {steps} steps of the generated path: {'; '.join(parts)}."
+    if unseen:
+        words += f" {unseen} of its points are too far from the data to be drawn."
     if not run.codes.shape[1]:
         return words
     gates = f"It passes through {distinct} linear regions; colours are switching codes"

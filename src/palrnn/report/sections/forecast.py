@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from palrnn.report.blocks import Block, Download, Figure, csv_download, typed_array
-from palrnn.report.drawing import axis, line, per_run
+from palrnn.report.drawing import axis, line, per_run, within_sight
 from palrnn.report.registry import section
 from palrnn.report.view import Run
 
@@ -23,8 +23,8 @@ _ROWS = 4
     "Forced and free-running",
     order=30,
     needs="tracking",
-    lead="Under forcing the model is pulled to the data as in training. Left alone it must part from the "
-    "data, because the system is chaotic; what should remain is the way it moves.",
+    lead="Under forcing the model is pulled to the data as in training. Left alone it parts from the data "
+    "sooner or later, the sooner the more chaotic the system; what should remain is the way it moves.",
 )
 def forecast(runs: Sequence[Run]) -> tuple[Block, ...]:
     """Return one figure per run."""
@@ -49,8 +49,9 @@ def series(run: Run, key: str) -> Figure:
             ("free-running", forecast.free, "@vermilion", 1.6),
         )
         for name, values, colour, width in lines:
+            shown = within_sight(values[:, i], forecast.truth[:, i])
             traces.append(
-                line(times, typed_array(values[:, i]), name, colour, width=width, legendgroup=name, **place)
+                line(times, typed_array(shown), name, colour, width=width, legendgroup=name, **place)
             )
         top = 1 - i * (height + gap)
         layout[f"yaxis{'' if i == 0 else i + 1}"] = axis(run.columns[i], domain=[max(0.0, top - height), top])

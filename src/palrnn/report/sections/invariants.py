@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from palrnn.invariants import Floor, Quantities, Scorecard
+from palrnn.invariants import FixedPoints, Floor, Quantities, Scorecard, Verdict
 from palrnn.report.blocks import Block, Card, Figure, Note, Table, csv_download, number
 from palrnn.report.drawing import axis, colour, percent, sentence
 from palrnn.report.registry import headline, section
 from palrnn.report.view import Run
 
 _LISTED = 4
+# standard errors above zero from which an exponent counts as positive
+_ERRORS = 2.0
 
 
 @section(
@@ -38,38 +40,68 @@ def invariants(runs: Sequence[Run]) -> list[Block]:
     return blocks + ([spectrum(spectra)] if spectra else [])
 
 
+@headline(order=0, needs="invariants")
+def verdict(run: Run) -> Card:
+    """Return what it all comes to, and what to try next."""
+    card: Scorecard = run["invariants"]
+    found, advice = card.verdict, run.advice
+    words = f"{_capital('; '.join(found.reasons))}." if found.reasons else "Nothing speaks against the model."
+    if card.viability is not None:
+        words += f" In the long run it {card.viability.verdict}."
+    if advice:
+        words += f" Try: {'; '.join(advice)}."
+    return Card("Verdict", found.grade, words)
+
+
 @headline(order=10, needs="invariants")
-def divergence(run: Run) -> Card | None:
+def divergence(run: Run) -> Card:
     """Return D_stsp beside its floor."""
     card: Scorecard = run["invariants"]
-    found, floor = card.hard.dstsp, card.dstsp_floor
+    found, floor, label = card.hard.dstsp, card.dstsp_floor, "State-space divergence D_stsp"
     if found is None:
-        return None
+        return Card(
+            label,
+            "none",
+            f"The free run diverged after {card.hard.diverged_at} steps, so there is nothing to compare.",
+        )
     verdict = "no more than" if found.value <= floor.high else "more than"
     source = "stretches of the data" if card.system is None else f"simulations of {card.system}"
     sentence = (
         f"How differently the generated path and {reference_name(card)} fill state space (0: alike). That is "
-        f"{verdict} {source} differ among themselves: {number(floor.median)}, up to {number(floor.high)}."
+        f"{verdict} {source} differ among themselves: {number(floor.median)}, up to {number(floor.high)}, "
+        f"over {floor.length:,} steps."
     )
-    return Card("State-space divergence D_stsp", number(found.value), sentence)
+    if card.over_starts is not None:
+        sentence += f" Over starts: {_over(card, 0)}."
+    return Card(label, number(found.value), sentence)
 
 
 @headline(order=20, needs="invariants")
-def exponent(run: Run) -> Card | None:
+def exponent(run: Run) -> Card:
     """Return the largest Lyapunov exponent and the pace that it means."""
     card: Scorecard = run["invariants"]
-    found = card.hard.lyapunov
-    if found is None or not np.isfinite(found.largest):
-        return None
+    found, label = card.hard.lyapunov, "Largest Lyapunov exponent λ₁"
+    if found is None:
+        words = f"The free run diverged after {card.hard.diverged_at} steps, so there is no exponent."
+        return Card(label, "none", words)
+    if not np.isfinite(found.largest):
+        return Card(label, "−∞", "Nearby states become the same at once: the model is not chaotic.")
+    error = float(found.stderr[0])
     words = "Nearby states do not part: the model is not chaotic."
     if found.largest > 0:
         units = "steps" if run.dt is None else "time units"
         pace = f"Nearby states part by a factor e in {number(1 / found.largest)} {units}"
-        words = f"{pace}: the model is chaotic."
+        known = found.largest > _ERRORS * error
+        words = f"{pace}: the model is chaotic." if known else f"{pace}, or not: that is within its error."
+    if card.viability is not None and card.viability.alive < len(card.viability.fates):
+        words += " That is for the time of this run, not for the long one."
     if card.lyapunov is not None:
         words += f" The true system has {number(card.lyapunov)}."
-    unit = f"± {number(found.stderr[0], 2)}" if found.stderr[0] else ""
-    return Card("Largest Lyapunov exponent λ₁", number(found.largest), words, unit)
+    return Card(label, number(found.largest), words, f"± {number(error, 2)}" if error else "")
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def invariants_table(
@@ -99,6 +131,14 @@ def invariants_table(
     return Table(caption, header, tuple(rows), files)
 
 
+def verdict_lines(card: Scorecard, verdict: Verdict) -> list[str]:
+    """Return the verdict on a model as lines for people: what it is, how long it lives, what to try."""
+    lines = [f"verdict: {verdict}"]
+    if card.viability is not None:
+        lines.append(f"the free run {card.viability.verdict}")
+    return lines + ([f"try: {'; '.join(verdict.advice)}"] if verdict.advice else [])
+
+
 def reference_name(card: Scorecard) -> str:
     """Return what the free run was compared with, in words."""
     return "the held-out data" if card.system is None else f"a simulation of {card.system}"
@@ -108,16 +148,24 @@ def _lines(
     runs: Sequence[Quantities], cards: Sequence[Scorecard]
 ) -> Iterator[tuple[str, list[str], list[str]]]:
     """Yield label, scores (one per run) and what they stand against (one per card)."""
+    # verdict and spread are of the hard-gated model; a column for samples has none
+    blank, none = [""] * (len(runs) - len(cards)), [""] * len(cards)
+    yield "Verdict", [card.verdict.grade for card in cards] + blank, [_reasons(card) for card in cards]
+    if any(card.viability is not None for card in cards):
+        yield "Long free runs", [_alive(card) for card in cards] + blank, [_life(card) for card in cards]
     yield (
         "State-space divergence D_stsp",
         [_dstsp(run) for run in runs],
         [_floor(card.dstsp_floor) for card in cards],
     )
+    if any(card.over_starts is not None for card in cards):
+        yield "the same, over starts: median (range)", [_over(card, 0) for card in cards] + blank, none
     outside = ["–" if run.dstsp is None else percent(run.dstsp.outside) for run in runs]
-    none = [""] * len(cards)
     yield "Generated points outside the reference's box", outside, none
     distances = [number(run.spectrum_distance) for run in runs]
     yield "Power-spectrum distance D_H", distances, [_floor(card.spectrum_floor) for card in cards]
+    if any(card.over_starts is not None for card in cards):
+        yield "the same, over starts: median (range)", [_over(card, 1) for card in cards] + blank, none
     most = max((len(run.lyapunov.exponents) for run in runs if run.lyapunov is not None), default=0)
     for i in range(min(_LISTED, most)):
         label = f"Lyapunov exponent λ{chr(0x2081 + i)}"
@@ -126,8 +174,7 @@ def _lines(
     truths = [card.reference_exponents for card in cards]
     true = ["" if truth is None else number(truth.kaplan_yorke) for truth in truths]
     yield "Kaplan–Yorke dimension", dimensions, true
-    # forecasts and codes are of the hard-gated model; a column for samples has none
-    blank = [""] * (len(runs) - len(cards))
+    # so are forecasts and codes
     ahead = max(len(card.prediction.mse) for card in cards)
     for steps in dict.fromkeys((1, ahead)):
         errors = [
@@ -144,8 +191,15 @@ def _lines(
     points = [card.fixed_points for card in cards]
     if any(found is not None for found in points):
         counts = ["–" if found is None else str(len(found)) for found in points]
-        stable = ["" if found is None else f"{int(found.stable.sum())} of them stable" for found in points]
+        stable = [_stable(found, card) for found, card in zip(points, cards, strict=True)]
         yield "Fixed points", counts + blank, stable
+
+
+def _stable(found: FixedPoints | None, card: Scorecard) -> str:
+    if found is None:
+        return ""
+    where = "" if found.regions == 2**card.gated else f" (of {found.regions} regions visited)"
+    return f"{int(found.stable.sum())} of them stable{where}"
 
 
 def spectrum(runs: Sequence[Run]) -> Figure:
@@ -238,6 +292,28 @@ def _horizon(card: Scorecard) -> str:
 def _floor(floor: Floor) -> str:
     spread = f"{number(floor.low)} to {number(floor.high)}"
     return f"{number(floor.median)} ({spread}, {len(floor.values)} pairs of {floor.length} steps)"
+
+
+def _reasons(card: Scorecard) -> str:
+    return "; ".join(card.verdict.reasons)
+
+
+def _alive(card: Scorecard) -> str:
+    found = card.viability
+    return "–" if found is None else f"{found.alive} of {len(found.fates)} move on"
+
+
+def _life(card: Scorecard) -> str:
+    return "" if card.viability is None else f"for {card.viability.steps:,} steps"
+
+
+def _over(card: Scorecard, which: int) -> str:
+    found = card.over_starts
+    if found is None:
+        return "–"
+    values = (found.dstsp, found.spectrum_distance)[which]
+    spread = f"{number(float(values.min()))} to {number(float(values.max()))}"
+    return f"{number(float(np.median(values)))} ({spread}, {len(values)} starts)"
 
 
 def _finite(values: Any) -> list[float | None]:

@@ -54,8 +54,8 @@ class Graph:
     "Switching codes",
     order=60,
     needs="invariants",
-    lead="Each setting of the gates is a linear system; the model is chaotic only through switching between "
-    "them. The order of the codes is a symbolic description of the attractor.",
+    lead="Each setting of the gates is a linear system; all else that the model does comes from switching "
+    "between them. The order of the codes is a symbolic description of the attractor.",
 )
 def symbols(runs: Sequence[Run]) -> tuple[Block, ...]:
     """Return one transition graph per run that has gates."""

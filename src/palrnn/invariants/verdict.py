@@ -1,0 +1,119 @@
+"""One word on a model, and why: good, fair, or not usable.
+
+- *good*: every free run moves on, D_stsp (the median over starts) is within 0.5 nats of its floor, or within
+  what stretches of the reference differ by, and the largest exponent, where the true one is known, within
+  15 % of it or three standard errors;
+- *not usable*: a run diverges, more than one in five ends (at rest, on a cycle, in another region), or
+  D_stsp is more than 2 nats above its floor;
+- *fair*: anything between.
+
+A cycle is an end only where the reference has none: if the true exponent is not known to be positive and the
+run scores as a good one does, it is the reference's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from palrnn.invariants.scorecard import Scorecard
+    from palrnn.invariants.viability import Fate
+
+Grade = Literal["good", "fair", "not usable"]
+Cause = Literal["diverges", "rests", "cycle", "leaves", "score", "exponent"]
+
+#: D_stsp above its floor, in nats, up to which a model is good, and fair.
+GOOD_EXCESS, FAIR_EXCESS = 0.5, 2.0
+#: The largest exponent may be off by this part of the true one, or by so many standard errors.
+GOOD_EXPONENT, EXPONENT_ERRORS = 0.15, 3.0
+#: Of the starts, the part that may end in a fair model.
+FAIR_ENDS = 0.2
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``grade`` with the ``reasons`` against a better one, in words, and what to try next: ``advice``.
+
+    ``causes`` are the same reasons by name: "diverges", "rests", "cycle", "leaves", "score", "exponent".
+    """
+
+    grade: Grade
+    reasons: tuple[str, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    advice: tuple[str, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing speaks against the model."""
+        return self.grade == "good"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"grade": self.grade, "reasons": list(self.reasons), "advice": list(self.advice)}
+
+    def __str__(self) -> str:
+        return f"{self.grade}: {'; '.join(self.reasons)}" if self.reasons else self.grade
+
+
+def verdict(card: Scorecard) -> Verdict:
+    """Return what all of ``card`` comes to."""
+    found: list[tuple[Grade, Cause, str]] = [*_ends(card), *_score(card), *_exponent(card)]
+    grade: Grade = "good"
+    if found:
+        grade = "not usable" if any(each == "not usable" for each, _, _ in found) else "fair"
+    # the worst first
+    found.sort(key=lambda each: each[0] != "not usable")
+    return Verdict(grade, tuple(words for _, _, words in found), tuple(cause for _, cause, _ in found))
+
+
+def _excess(card: Scorecard) -> float:
+    """Return how far D_stsp is above the floor: negative within what the reference differs by."""
+    if card.over_starts is not None:
+        value = float(np.median(card.over_starts.dstsp))
+    else:
+        value = np.inf if card.hard.dstsp is None else card.hard.dstsp.value
+    return -1.0 if value <= card.dstsp_floor.high else value - card.dstsp_floor.median
+
+
+def _ends(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
+    if card.viability is None:
+        if card.hard.diverged_at is None:
+            return []
+        return [("not usable", "diverges", f"diverges after {card.hard.diverged_at:,} steps")]
+    fates, total = card.viability.fates, len(card.viability.fates)
+    own = _excess(card) <= GOOD_EXCESS and not (card.lyapunov is not None and card.lyapunov > 0)
+    ended = [fate for fate in fates if fate.outcome != "moves on" and not (own and fate.outcome == "cycle")]
+    many = len(ended) > FAIR_ENDS * total
+    found: list[tuple[Grade, Cause, str]] = []
+    for outcome in ("diverges", "rests", "cycle", "leaves"):
+        some = [fate for fate in ended if fate.outcome == outcome]
+        if some:
+            first: Fate = min(some, key=lambda fate: fate.step or 0)
+            grade: Grade = "not usable" if many or outcome == "diverges" else "fair"
+            never = {"rests": "; the data never do", "cycle": "; the data do not"}.get(outcome, "")
+            found.append((grade, outcome, f"{first} ({len(some)} of {total} starts){never}"))
+    return found
+
+
+def _score(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
+    excess = _excess(card)
+    if excess <= GOOD_EXCESS or not np.isfinite(excess):
+        return []
+    floor = card.dstsp_floor.median
+    words = f"D_stsp is {floor + excess:.2g} where the reference differs from itself by {floor:.2g}"
+    return [("fair" if excess <= FAIR_EXCESS else "not usable", "score", words)]
+
+
+def _exponent(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
+    model, truth = card.hard.lyapunov, card.lyapunov
+    if model is None or truth is None or not np.isfinite(model.largest):
+        return []
+    error = float(model.stderr[0])
+    if card.reference_exponents is not None:
+        error = float(np.hypot(error, card.reference_exponents.stderr[0]))
+    if abs(model.largest - truth) <= max(GOOD_EXPONENT * abs(truth), EXPONENT_ERRORS * error):
+        return []
+    return [("fair", "exponent", f"its largest exponent is {model.largest:.3g}, the true one {truth:.3g}")]

@@ -1,0 +1,269 @@
+"""`viability`: what becomes of the free run in the long term.
+
+A model that looks chaotic over 9,000 steps can come to rest after 20,000, so a score of a short run says
+little about it. Here the run is long, from several starts, and its end is looked at:
+
+- it *diverges*: a state left every bound;
+- it *rests*: over the last tenth of the run no coordinate moves by more than a hundredth of a unit;
+- it is on a *cycle*: the last states repeat themselves, exactly after k steps (a cycle of the map), or as a
+  loop that the run follows again and again (a periodic orbit of a flow that was sampled in time);
+- it *leaves* the region of the data: the last tenth lies outside of it;
+- otherwise it *moves on*.
+
+Units are those of the model, in which the data have deviation one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from palrnn.engine.checks import Floats, as_float, as_int, as_series
+from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
+from palrnn.model import PALRNN, Surrogate, drift_of
+from palrnn.model.engine import advance
+from palrnn.model.rollout import BOUND
+
+Outcome = Literal["moves on", "rests", "cycle", "diverges", "leaves"]
+
+#: Motion below this part of a unit counts as none.
+STILL = 0.01
+# the part of the run that is looked at, and how far outside the data's box, in widths of it, is outside
+_LAST, _MARGIN = 0.1, 1.0
+# a loop is closed if the run comes back this near, after having been this far; and is followed this closely
+_BACK, _AWAY, _TRACK = 0.1, 0.4, 0.05
+_TURNS, _TRIES, _SAMPLE, _STRIDE = 20, 12, 1000, 0.25
+_EXACT = 1e-6
+# states that are kept of a run, from which the step of its end is told, and steps that are made at once
+_KEPT, _BLOCK, _AT_ONCE = 10_000, 1000, 20
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of one run.
+
+    ``step`` is when it did: came to rest, joined the cycle, left every bound or the region; None for a run
+    that moves on. ``period`` is that of a cycle, in steps.
+    """
+
+    outcome: Outcome
+    step: int | None = None
+    period: int | None = None
+
+    def __str__(self) -> str:
+        if self.step is None:
+            return "moves on"
+        what = {
+            "rests": "comes to rest",
+            "cycle": f"falls onto a cycle of period {self.period}",
+            "diverges": "diverges",
+            "leaves": "leaves the region of the data",
+        }[self.outcome]
+        return f"{what} after {self.step:,} steps"
+
+
+@dataclass(frozen=True, eq=False)
+class Viability:
+    """The fates of free runs of ``steps`` steps, one per start."""
+
+    fates: tuple[Fate, ...]
+    steps: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many runs had each outcome, the most frequent first."""
+        return dict(Counter(fate.outcome for fate in self.fates).most_common())
+
+    @property
+    def alive(self) -> int:
+        """The number of runs that move on."""
+        return sum(fate.outcome == "moves on" for fate in self.fates)
+
+    @property
+    def viable(self) -> bool:
+        """Whether all of them do."""
+        return self.alive == len(self.fates)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: how many move on, and what the others do, the earliest first."""
+        total = len(self.fates)
+        if self.viable:
+            return f"moves on for {self.steps:,} steps from {total} of {total} starts"
+        ended = [fate for fate in self.fates if fate.outcome != "moves on"]
+        first = min(ended, key=lambda fate: self.steps if fate.step is None else fate.step)
+        return f"{first} from one start; {self.alive} of {total} starts move on for {self.steps:,} steps"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "verdict": self.verdict,
+            "steps": self.steps,
+            "alive": self.alive,
+            "starts": len(self.fates),
+            "fates": [asdict(fate) for fate in self.fates],
+        }
+
+    def __repr__(self) -> str:
+        return f"Viability({self.verdict})"
+
+
+def viability(
+    model: Surrogate | PALRNN,
+    starts: ArrayLike,
+    steps: int = 100_000,
+    *,
+    data: ArrayLike | None = None,
+    still: float = STILL,
+) -> Viability:
+    """Return what becomes of free runs of ``model`` from each of ``starts (S, N)``, at least 10 of them.
+
+    ``starts`` are observations in the model's coordinates (rows of the standardised data, say, which
+    `spread_starts` picks). ``data (T, N)`` is the series whose region the run should stay in: a box that
+    exceeds that of the data by its own width on each side; without it no run leaves. Of a PAL-RNN the
+    hard-gated drift runs. Motion below ``still`` counts as none.
+    """
+    drift = drift_of(model)
+    points = as_series(starts, "starts", min_steps=10, dim=drift.observed_dim)
+    steps = as_int(steps, "steps", least=1000)
+    threshold = as_float(still, "still", above=0.0)
+    box = None if data is None else _box(as_series(data, "data", dim=drift.observed_dim, allow_nan=True))
+    runs = _Runs(drift, drift.embed(points), steps)
+    return Viability(tuple(runs.fate(s, box, threshold) for s in range(len(points))), steps)
+
+
+def spread_starts(x: ArrayLike, count: int = 10) -> Floats:
+    """Return ``count`` rows of ``x (T, N)`` at equal distances in time, from the first on.
+
+    Rows with gaps (NaN) are passed over.
+    """
+    series = as_series(x, min_steps=1, allow_nan=True)
+    count = as_int(count, "count", least=1)
+    first_whole_row(series, "x")
+    series = series[whole_rows(series)]
+    return series[np.linspace(0, len(series) - 1, count).round().astype(np.int64)]
+
+
+def _box(data: Floats) -> tuple[Floats, Floats]:
+    refuse_empty_columns([data], "data")
+    low, high = np.nanmin(data, axis=0), np.nanmax(data, axis=0)
+    margin = _MARGIN * (high - low)
+    return low - margin, high + margin
+
+
+class _Runs:
+    """Free runs side by side: some of their states, the last tenth whole, and which diverged when.
+
+    ``thin (K, S, M)`` is every ``stride``-th state from the start on, ``last (L, S, M)`` the end.
+    """
+
+    def __init__(self, drift: Surrogate, starts: Floats, steps: int) -> None:
+        self.steps, self.stride = steps, max(1, steps // _KEPT)
+        self.diverged: dict[int, int] = {}
+        z, thin, last = starts, [starts[None]], list[Floats]()
+        for done in range(0, steps, _BLOCK):
+            states = advance(drift, z, min(_BLOCK, steps - done))
+            # a maximum of NaN is NaN, which no bound holds
+            outside = ~(np.abs(states).max(axis=2) <= BOUND)
+            for s in np.flatnonzero(outside.any(axis=0)):
+                self.diverged.setdefault(int(s), done + int(outside[:, s].argmax()) + 1)
+                states[:, s] = 0.0
+            z = states[-1]
+            thin.append(states[self.stride - 1 - done % self.stride :: self.stride])
+            begin = steps - max(2, int(_LAST * steps)) - done
+            if begin < len(states):
+                last.append(states[max(0, begin) :])
+            if len(self.diverged) == len(starts):
+                break
+        self.thin = np.concatenate(thin)
+        self.last = np.concatenate(last) if last else states
+
+    def fate(self, s: int, box: tuple[Floats, Floats] | None, still: float) -> Fate:
+        """Return what became of run ``s``."""
+        if s in self.diverged:
+            return Fate("diverges", self.diverged[s])
+        thin, last = self.thin[:, s], self.last[:, s]
+        if np.ptp(last, axis=0).max() <= still:
+            return Fate("rests", self._joined(thin, last[-1:], still))
+        loop = _loop(last)
+        if loop is not None:
+            near = _TRACK * float(np.ptp(loop, axis=0).max())
+            return Fate("cycle", self._joined(thin, loop, near), len(loop))
+        if box is not None and _outside(last, box).all():
+            inside = np.flatnonzero(~_outside(thin, box))
+            return Fate("leaves", self.stride * (int(inside[-1]) + 1) if len(inside) else 0)
+        return Fate("moves on")
+
+    def _joined(self, states: Floats, loop: Floats, near: float) -> int:
+        """Return the step after which a run stays within ``near`` of ``loop``, to about a stride."""
+        if len(loop) == 1:
+            moving = np.flatnonzero(np.abs(states - loop).max(axis=1) > near)
+            return self.stride * (int(moving[-1]) + 1) if len(moving) else 0
+        turn = np.concatenate([loop, loop[:1]])
+        every = max(1, len(states) // _SAMPLE)
+        some = states[::-every]
+        for k in range(0, len(some), _AT_ONCE):
+            far = _distances(some[k : k + _AT_ONCE], turn) > near
+            if far.any():
+                return self.stride * (len(states) - every * (k + int(far.argmax())))
+        return 0
+
+
+def _outside(states: Floats, box: tuple[Floats, Floats]) -> NDArray[np.bool_]:
+    seen = states[:, : len(box[0])]
+    return np.asarray(((seen < box[0]) | (seen > box[1])).any(axis=1))
+
+
+def _loop(last: Floats) -> Floats | None:
+    """Return the states of one turn ``(k, M)``, if ``last`` goes round and round the same ones."""
+    distance = np.abs(last - last[0]).max(axis=1)
+    size = float(np.ptp(last, axis=0).max())
+    for k in np.flatnonzero(distance[1 : len(last) // 2] <= _EXACT * size)[:1] + 1:
+        if np.abs(last[k:] - last[:-k]).max() <= _EXACT * size:
+            return last[:k]
+    for k in _returns(distance, size):
+        if len(last) < k * _TURNS:
+            return None
+        turn, after = last[: k + 1], last[k:]
+        # the steps of a sampled flow are short; those of a map that jumps about would cross everything
+        if np.abs(np.diff(turn, axis=0)).max() > _STRIDE * size:
+            continue
+        if _follows(after, turn, _TRACK * size):
+            return last[:k]
+    return None
+
+
+def _returns(distance: Floats, size: float) -> NDArray[np.int64]:
+    """Return the first steps at which a run is nearest to its start again, after having been away."""
+    away = distance > _AWAY * size
+    if not away.any():
+        return np.empty(0, dtype=np.int64)
+    left = int(away.argmax())
+    inner = distance[left + 1 : -1]
+    nearest = (inner <= distance[left:-2]) & (inner < distance[left + 2 :]) & (inner <= _BACK * size)
+    return np.flatnonzero(nearest)[:_TRIES] + left + 1
+
+
+def _distances(points: Floats, turn: Floats) -> Floats:
+    """Return the distance of each of ``points (n, M)`` from the polygon through ``turn (k + 1, M)``.
+
+    That to the foot on the nearest segment, by its largest coordinate.
+    """
+    begin, way = turn[:-1], np.diff(turn, axis=0)
+    squares = np.maximum((way**2).sum(axis=1), np.finfo(float).tiny)
+    along = np.clip((points @ way.T - (begin * way).sum(axis=1)) / squares, 0.0, 1.0)
+    found = np.empty(len(points))
+    for i, point in enumerate(points):
+        found[i] = np.abs(point - begin - along[i][:, None] * way).max(axis=1).min()
+    return found
+
+
+def _follows(points: Floats, turn: Floats, near: float) -> bool:
+    """Whether all of ``points (n, M)`` are within ``near`` of the polygon through ``turn (k + 1, M)``."""
+    # enough of them to see a run that leaves the loop, few enough to be quick; one that does, does so soon
+    some = points[:: max(1, len(points) // _SAMPLE)]
+    return all(_distances(some[k : k + _AT_ONCE], turn).max() <= near for k in range(0, len(some), _AT_ONCE))

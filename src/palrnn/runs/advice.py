@@ -1,0 +1,46 @@
+"""What to try next, with numbers, where a verdict is not good."""
+
+from __future__ import annotations
+
+from palrnn.forcing import TrainConfig
+from palrnn.invariants import Verdict
+from palrnn.model import Surrogate
+
+# sizes below which a larger model is worth a try, and how much of a short training is more
+_LATENT, _GATED, _MORE, _MOST = 50, 20, 2, 200_000
+_NOISE, _CLIP, _MEASURED, _LAGS = 0.05, 5.0, 20, 3
+
+
+def advice(verdict: Verdict, config: TrainConfig | None, drift: Surrogate) -> tuple[str, ...]:
+    """Return settings of training to change, the first first, given those that the model was trained with.
+
+    Without ``config``, those that are not known to be so already.
+    """
+    causes = set(verdict.causes)
+    if not causes:
+        return ()
+    config = config or TrainConfig(latent_dim=drift.latent_dim, gated=drift.gated)
+    found = []
+    if drift.observed_dim == 1:
+        found.append(f"one column is rarely enough: lags = {_LAGS} adds past values")
+    if "diverges" in causes:
+        if config.gradient_clip is None:
+            found.append(f"gradient_clip = {_CLIP:g} (now none)")
+        found.append(f"learning_rate = {config.learning_rate / 3:.2g} (now {config.learning_rate:g})")
+    if causes & {"diverges", "leaves", "score", "exponent"} and config.tau > 1:
+        found.append(f"tau = {max(1, config.tau // 2)} (now {config.tau})")
+    if causes & {"rests", "cycle"} and config.input_noise <= _NOISE:
+        found.append(f"input_noise = {max(_NOISE, 2 * config.input_noise):g} (now {config.input_noise:g})")
+    if causes & {"rests", "cycle", "leaves"} and config.keep != "best":
+        every = max(1, config.updates // _MEASURED)
+        found.append(f'keep = "best" with evaluate_every = {every}, which prefers models that live')
+    if causes & {"score", "exponent", "cycle", "rests"}:
+        if config.latent_dim < _LATENT or config.gated < _GATED:
+            sizes = max(_LATENT, config.latent_dim), max(_GATED, config.gated)
+            found.append(
+                f"latent_dim = {sizes[0]}, gated = {sizes[1]} (now {config.latent_dim}, {config.gated})"
+            )
+        if config.updates * _MORE <= _MOST:
+            found.append(f"updates = {_MORE * config.updates:,} (now {config.updates:,})")
+    found.append(f"another seed (now {config.seed})")
+    return tuple(found)

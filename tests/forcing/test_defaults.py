@@ -1,0 +1,95 @@
+"""The settings that nobody gives: which they are, and how they follow the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from palrnn import TrainConfig, reconstruct, train
+from palrnn.engine.progress import quiet
+from palrnn.model import Forcing
+from palrnn.paper.presets import load_preset, plain_settings
+from palrnn.runs import RunRecord
+
+
+def test_the_paper_is_a_preset_and_not_the_default():
+    paper = TrainConfig.paper()
+    assert (paper.latent_dim, paper.gated, paper.updates) == (30, 10, 100_000)
+    assert (paper.learning_rate, paper.final_learning_rate, paper.gradient_clip) == (1e-3, 1e-5, None)
+    assert paper.forcing == Forcing.identity(16)
+    assert (paper.input_noise, paper.batch_size, paper.sequence_length) == (0.0, 16, 200)
+    usual = TrainConfig()
+    assert (usual.latent_dim, usual.gated, usual.learning_rate, usual.gradient_clip) == (50, 20, 3e-3, 5.0)
+    assert usual.input_noise == 0.05
+    assert TrainConfig.paper(tau=8, seed=3).forcing == Forcing.identity(8)
+
+
+@pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])
+def test_the_studies_of_the_paper_do_not_follow_the_defaults(scale):
+    stated = plain_settings(load_preset(scale).training)
+    config = TrainConfig.paper(**stated)
+    assert config.gradient_clip is None
+    assert config.learning_rate == stated.get("learning_rate", 1e-3)
+    assert config.gated == stated.get("gated", 10)
+
+
+def test_no_limit_survives_a_file(tmp_path):
+    for config in (TrainConfig.paper(), TrainConfig(), TrainConfig(gradient_clip=0.5)):
+        config.to_toml(tmp_path / "config.toml")
+        assert TrainConfig.from_toml(tmp_path / "config.toml") == config
+        assert TrainConfig(**config.model_dump(mode="json")) == config
+    record = RunRecord(training=TrainConfig.paper())
+    (tmp_path / "run.toml").write_text(record.text())
+    assert RunRecord.read(tmp_path / "run.toml").training.gradient_clip is None
+    # as a run wrote it when no limit was the default
+    old = record.text().replace('gradient_clip = "none"\n', "")
+    assert "gradient_clip" not in old
+    (tmp_path / "run.toml").write_text(old)
+    assert RunRecord.read(tmp_path / "run.toml").training.gradient_clip is None
+    (tmp_path / "run.toml").write_text("[training]\nupdates = 5\n")
+    assert RunRecord.read(tmp_path / "run.toml").training.gradient_clip == 5.0
+
+
+def test_a_long_training_keeps_the_best_measured_on_what_it_learned_from(monkeypatch):
+    """The choice is that of `reconstruct`; nothing is trained here."""
+    x = np.cumsum(np.random.default_rng(0).standard_normal((2000, 2)), axis=0)
+    seen = {}
+
+    def refuse(trials, config, **how):
+        seen.update(how, config=config, trials=trials)
+        raise InterruptedError
+
+    monkeypatch.setattr("palrnn.runs.training.train", refuse)
+    for changes, expected in (
+        ({}, ("best", 3000)),
+        ({"updates": 10_000}, ("best", 1000)),
+        ({"updates": 9000}, ("last", None)),
+        ({"keep": "last"}, ("last", None)),
+        ({"evaluate_every": 50}, ("last", 50)),
+        ({"config": TrainConfig.paper()}, ("last", None)),
+    ):
+        with pytest.raises(InterruptedError):
+            reconstruct(x, progress=quiet, **changes)
+        assert (seen["config"].keep, seen["config"].evaluate_every) == expected
+    np.testing.assert_array_equal(seen["heldout"], seen["trials"][0][-9000:])
+
+
+def test_many_columns_get_more_units():
+    assert TrainConfig().fitted(3).latent_dim == 50
+    assert TrainConfig().fitted(64).latent_dim == 84
+    assert TrainConfig(latent_dim=40).fitted(30).latent_dim == 40
+    x = np.random.default_rng(0).standard_normal((300, 64))
+    short = TrainConfig(updates=2, batch_size=2, sequence_length=10)
+    assert train(x, short, progress=quiet).model.latent_dim == 84
+    found = reconstruct(x, updates=2, batch_size=2, sequence_length=10, progress=quiet)
+    assert found.model.latent_dim == 84
+    with pytest.raises(ValueError, match="x has 64 columns, more than latent_dim = 60"):
+        train(x, short.changed(latent_dim=60), progress=quiet)
+
+
+def test_gates_follow_the_units_where_only_these_are_given():
+    assert TrainConfig(latent_dim=8).gated == 4
+    assert TrainConfig(latent_dim=200).gated == 20
+    assert TrainConfig(latent_dim=8, gated=2).gated == 2
+    with pytest.raises(ValueError, match="gated must be at most latent_dim"):
+        TrainConfig(latent_dim=8, gated=9)
