@@ -229,9 +229,8 @@ register_family("clipped-shallow", ClippedShallowPLRNN)
 
 @engine.rollout_from.register
 def _rollout_from(model: ShallowPLRNN, z1: Floats, steps: int, discard: int = 0) -> Rollout:
-    states, clipped = np.empty((steps, model.latent_dim)), model.gates_per_hidden == 2
-    network = (model.A, model.W1, model.W2, model.h1, model.h2, clipped)
-    diverged = kernels.rollout(*network, z1, discard, BOUND, states)
+    states = np.empty((steps, model.latent_dim))
+    diverged = kernels.rollout(*_network(model), z1, discard, BOUND, states)
     return Rollout(states) if diverged < 0 else Rollout(states[: max(0, diverged - discard)], diverged)
 
 
@@ -242,3 +241,14 @@ def _step(model: ShallowPLRNN, z: Floats) -> Floats:
     if model.gates_per_hidden == 2:
         y -= np.maximum(u, 0.0)
     return np.asarray(model.A * z + y @ np.ascontiguousarray(model.W1.T) + model.h1)
+
+
+@engine.advance.register
+def _advance(model: ShallowPLRNN, z: Floats, steps: int) -> Floats:
+    states = np.empty((steps, *z.shape))
+    kernels.advance(*_network(model), np.ascontiguousarray(z), states)
+    return states
+
+
+def _network(model: ShallowPLRNN) -> tuple[Any, ...]:
+    return model.A, model.W1, model.W2, model.h1, model.h2, model.gates_per_hidden == 2

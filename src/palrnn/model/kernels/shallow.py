@@ -45,3 +45,12 @@ def rollout(A, W1, W2, h1, h2, clipped, start, discard, bound, out):
         step(A, W1, W2, h1, h2, clipped, z, y, after)
         z, after = after, z
     return -1
+
+
+@kernel
+def advance(A, W1, W2, h1, h2, clipped, starts, out):
+    """Fill ``out (steps, S, M)`` with the states that follow each of ``starts (S, M)``."""
+    y = np.empty(h2.shape[0])
+    for s in range(starts.shape[0]):
+        for t in range(out.shape[0]):
+            step(A, W1, W2, h1, h2, clipped, starts[s] if t == 0 else out[t - 1, s], y, out[t, s])
