@@ -8,7 +8,8 @@ SOURCES := -e .
 else
 VENV := $(shell echo "$${XDG_CACHE_HOME:-$$HOME/.cache}/palrnn/venv")
 DEMO := $(VENV)/demo
-SOURCES := $(VENV)/sources
+COPY := $(VENV)/sources
+SOURCES := $(COPY)
 export PYTHONPATH := $(CURDIR)/src
 export PYTEST_ADDOPTS := -p no:cacheprovider
 export HYPOTHESIS_STORAGE_DIRECTORY := $(VENV)/hypothesis
@@ -82,10 +83,7 @@ define INSTALL
 	if [ "$$sums" != "$$(cat $@ 2>/dev/null)" ]; then \
 		echo "installing palrnn$(3) into $(1) (once, about a minute)"; \
 		$(1)/bin/python -m pip --version >/dev/null 2>&1 || $(1)/bin/python -m ensurepip; \
-		if [ "$(SOURCES)" != "-e ." ]; then \
-			rm -rf $(SOURCES); mkdir -p $(SOURCES); cp -R pyproject.toml README.md LICENSE src $(SOURCES); \
-			chmod -R u+w $(SOURCES); \
-		fi; \
+		$(if $(COPY),mkdir -p $(COPY); cp -R pyproject.toml README.md LICENSE src $(COPY); chmod -R u+w $(COPY);) \
 		$(1)/bin/python -m pip install --quiet --disable-pip-version-check -c $(2) $(SOURCES)"$(3)"; \
 	fi; \
 	echo '$(CURDIR)' > $(1)/.home; echo "$$sums" > $@

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import sys
-import warnings
 
 import numpy as np
 from lorenz_model import trained
 from matplotlib.figure import Figure
 
 from palrnn.engine.style import BLUE, VERMILION, save_figure, styled
-from palrnn.geometry import IndefiniteInformationWarning, curvature_gap, itf_fisher, observed_information
+from palrnn.geometry import compare_geometries
 from palrnn.model import PALRNN
 
 model, _, test = trained()
 segment = test[:200]
 noisy = PALRNN(model, process=0.1, observation=0.1, gate_std=0.1)
-itf = itf_fisher(model, segment, 16, 0.1)
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", IndefiniteInformationWarning)
-    information = observed_information(noisy, segment, particles=128, paths=32, states_per_path=32)
+found = compare_geometries(noisy, segment, 16)
 spectra = {
-    "teacher forcing": (np.linalg.eigvalsh(itf)[::-1], BLUE, "-"),
-    "marginal likelihood": (np.linalg.eigvalsh(information.observed / 200)[::-1], VERMILION, "--"),
+    "teacher forcing": (found.mismatch.itf_eigenvalues - found.mismatch.ridge, BLUE, "-"),
+    "marginal likelihood": (found.mismatch.observed_eigenvalues - found.mismatch.ridge, VERMILION, "--"),
 }
 
 with styled():
@@ -31,8 +27,7 @@ with styled():
     for name, (values, colour, dash) in spectra.items():
         positive = values[values > 1e-6]
         axes.semilogy(np.arange(1, len(positive) + 1), positive, dash, color=colour, label=name)
-    gap = curvature_gap(itf, information.observed, steps=200)
     axes.set(xlabel="direction, sharpest first", ylabel="information per step")
-    axes.set_title(f"traces differ by {gap:.1f} decades")
+    axes.set_title(f"traces differ by {found.gap:.2f} ± {found.gap_error:.2f} decades")
     axes.legend()
 save_figure(figure, sys.argv[1] if len(sys.argv) > 1 else "two_geometries.png")

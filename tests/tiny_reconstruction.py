@@ -10,7 +10,7 @@ SAEM = {"length": 8, "iterations": 2, "windows": 4, "particles": 16, "paths": 2,
 TINY = ReportSettings(
     invariants={"steps": 400, "discard": 50, "pairs": 2, "ahead": 5, "long_steps": 1000},
     filter={"steps": 40, "particles": 16, "paths": 8},
-    geometry={"steps": 40, "particles": 16, "paths": 8, "states_per_path": 4},
+    geometry={"steps": 40, "particles": 16, "passes": 2, "paths": 8, "state_paths": 1},
     tuning={"task": {"saem": SAEM}},
 )
 SIZES = {"latent_dim": 8, "gated": 3, "sequence_length": 40, "batch_size": 4, "learning_rate": 1e-2}

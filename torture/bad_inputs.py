@@ -34,6 +34,7 @@ RESULTS = {
     "Evidence",
     "Filtered",
     "Forcing",
+    "GeometryComparison",
     "Gradient",
     "History",
     "LaplacePosterior",

@@ -14,6 +14,17 @@ _BAYES: Kinds = {"particles": v.size(), "target": v.choice(), "seed": v.seed(), 
 _RESAMPLING: Kinds = {"resampling": v.choice(), "ess_threshold": v.number(least=0.0)}
 _CONFIG: Kinds = {"config": v.instance(optional=True), "settings": None}
 _BAYES_CONFIG: Kinds = {name: kind for name, kind in _BAYES.items() if name != "progress"} | _RESAMPLING
+_PATHS: Kinds = {
+    "states": v.choice(),
+    "passes": v.size(),
+    "paths": v.size(2),
+    "state_paths": v.size(),
+    "states_per_path": v.size(),
+    "method": v.choice().without("none"),
+    "sweeps": v.size(),
+    "lags": v.size().without("none"),
+}
+_MISMATCH: Kinds = {"ridge": v.number(above=0.0), "k": v.size()}
 
 
 def rows() -> dict[str, Row]:
@@ -126,14 +137,16 @@ def _geometry() -> dict[str, Row]:
                 "model": v.instance(),
                 "x": v.series(x[:12], gaps=True),
                 "forcing": v.size(),
-                "paths": v.size(),
-                "states_per_path": v.size(),
-                "ridge": v.number(above=0.0),
-                "k": v.size(),
             }
-            | _BAYES,
+            | _BAYES
+            | _RESAMPLING
+            | _PATHS
+            | _MISMATCH
+            | _CONFIG,
             nan=True,
         ),
+        "InformationConfig": Row({}, _BAYES_CONFIG | _PATHS),
+        "GeometryConfig": Row({}, _BAYES_CONFIG | _PATHS | _MISMATCH),
         "curvature_gap": Row(
             {"itf": fisher, "observed": fisher, "steps": 20},
             {"itf": v.array(fisher), "observed": v.array(fisher), "steps": v.size()},
@@ -178,9 +191,7 @@ def _geometry() -> dict[str, Row]:
         ),
         "observed_information": Row(
             {"model": model, "x": x[:12], "particles": 4, "paths": 2},
-            {"model": v.instance(), "x": short, "paths": v.size(), "states_per_path": v.size()}
-            | _BAYES
-            | _RESAMPLING,
+            {"model": v.instance(), "x": short} | _BAYES | _RESAMPLING | _PATHS | _CONFIG,
             nan=True,
         ),
         "subspace_overlap": Row(

@@ -55,6 +55,7 @@ def _data() -> dict[str, Row]:
             {"mean": np.zeros(3), "std": np.ones(3)},
             {"mean": v.array(np.ones(3)).without("longer", "nothing"), "std": v.array(np.ones(3))},
         ),
+        "noise_level": Row({"x": x}, {"x": plain}),
         "add_observation_noise": Row(
             {"x": x, "std": 0.1, "scale": np.ones(3)},
             {
@@ -184,6 +185,7 @@ def _invariants() -> dict[str, Row]:
         "bins": v.size(),
         "smoothing": v.number(above=0.0),
         "protocol": v.choice(),
+        "delay": v.size(optional=True),
         "seed": v.seed(),
     }
     return {

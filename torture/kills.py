@@ -65,7 +65,7 @@ paths = 8
 steps = 40
 particles = 16
 paths = 8
-states_per_path = 4
+passes = 2
 [tuning.task.saem]
 length = 8
 iterations = 2

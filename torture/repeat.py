@@ -40,7 +40,7 @@ def pipeline() -> dict[str, Any]:
     filtered = palrnn.rbpf(model, x[:80], particles=64)
     states = palrnn.smooth(filtered, paths=8).states
     with np.errstate(all="ignore"):
-        information = palrnn.observed_information(model, x[:60], particles=32, paths=8, states_per_path=4)
+        information = palrnn.observed_information(model, x[:60], particles=32, passes=2, paths=8)
     fisher = palrnn.itf_fisher(given, x[:60], 8, 0.1)
     settings = palrnn.SAEMConfig(length=16, iterations=2, windows=8, particles=32, paths=4)
     tuned = palrnn.saem(

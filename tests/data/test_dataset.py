@@ -14,7 +14,7 @@ X = lorenz63(600, seed=1)
 
 
 def _frame():
-    frame = pd.DataFrame(X, columns=["x", "y", "z"])
+    frame = pd.DataFrame(X.copy(), columns=["x", "y", "z"])  # older pandas would share the numbers
     frame.insert(0, "time", 0.01 * np.arange(len(X)))
     return frame
 
@@ -74,7 +74,7 @@ def test_each_part_is_embedded_in_its_own_past():
 
 def test_of_several_trials_the_last_is_held_out(tmp_path):
     trials = [X[:200], X[200:350], X[350:]]
-    frame = pd.DataFrame(X, columns=["x", "y", "z"])
+    frame = pd.DataFrame(X.copy(), columns=["x", "y", "z"])  # older pandas would share the numbers
     frame["run"] = ["a"] * 200 + ["b"] * 150 + ["c"] * 250
     frame.to_csv(tmp_path / "a.csv", index=False)
     listed = Dataset.prepare(trials)

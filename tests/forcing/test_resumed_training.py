@@ -96,7 +96,7 @@ def test_parameters_and_moments_that_do_not_fit_are_refused(series, run, name, v
         ("loss", np.ones(8, np.float32), "loss must hold float64"),
         ("gradient_norm", np.ones(80), r"gradient_norm must have shape \(8,\)"),
         ("seconds", -np.ones(8), "seconds must be at least 0"),
-        ("evaluations", np.zeros((2, 4)), r"evaluations must have shape \(2, 5\)"),
+        ("evaluations", np.zeros((2, 3)), r"evaluations must have shape \(2, 5\)"),
         ("evaluations", np.zeros((0, 5)), r"evaluations must have shape \(2, 5\)"),
         ("evaluations", np.full((2, 5), 8.0), r"updates in evaluations must be \[4, 8\]"),
         (

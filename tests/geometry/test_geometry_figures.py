@@ -27,7 +27,7 @@ def drawn(figure):
 
 
 def test_the_comparison_has_four_panels_with_its_numbers():
-    found = comparison(paths=40, states_per_path=8)
+    found = comparison(particles=64, passes=2, paths=8)
     words = drawn(geometry_figure(found))
     for word in ("Eigenvalues", "Curvature ratio", "Overlap", "Louis", "missing:\nswitching"):
         assert word in words
@@ -35,9 +35,9 @@ def test_the_comparison_has_four_panels_with_its_numbers():
     assert f"MIR {found.observed.mir:.3f}" in words
 
 
-@pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning")
+@pytest.mark.filterwarnings("ignore")
 def test_negative_directions_are_shown_as_such():
-    found = comparison(paths=3)
+    found = comparison(states="sampled", particles=64, passes=1, paths=3)
     assert found.mismatch.negative > 0
     words = drawn(geometry_figure(found))
     assert f"negative: absolute value ({found.mismatch.negative})" in words
@@ -46,7 +46,7 @@ def test_negative_directions_are_shown_as_such():
 
 def test_without_matrices_what_is_missing_is_still_drawn(monkeypatch):
     monkeypatch.setattr("palrnn.geometry.summary.MOST_DENSE", 10)
-    figure = geometry_figure(comparison(paths=40, states_per_path=8))
+    figure = geometry_figure(comparison(particles=64, passes=2, paths=8))
     assert len(figure.axes) == 1
 
 

@@ -8,7 +8,7 @@ import pytest
 from palrnn.data import Standardizer, add_observation_noise, lorenz63
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
-from palrnn.geometry import IndefiniteInformationWarning, compare_geometries
+from palrnn.geometry import GeometryConfig, compare_geometries
 from palrnn.model import PALRNN
 
 
@@ -25,14 +25,14 @@ def segments(model_and_test_series, process_std, **budget):
     drift, test = model_and_test_series
     model = PALRNN(drift, process_std, 0.1, 0.1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IndefiniteInformationWarning)
+        warnings.simplefilter("ignore")
         return [compare_geometries(model, test[k : k + 200], 16, **budget) for k in range(0, 16_000, 2000)]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_trained_model_lies_near_the_reference_point(model_and_test_series):
-    found = segments(model_and_test_series, 0.1, particles=64, paths=8)
+    found = segments(model_and_test_series, 0.1, config=GeometryConfig.paper())
     for g in found:
         print(f"{g.observed.code_entropy:.2f} {g.observed.mir:.3f} {g.gap:.2f} {g.mismatch!r}")
     # reference: entropy 3.7 bits, MIR 0.91, gap 2.3, q90 -1.0, overlap 0.34, 7 negative directions;
@@ -51,7 +51,7 @@ def test_a_trained_model_lies_near_the_reference_point(model_and_test_series):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_most_of_what_is_missing_is_the_state_and_not_the_gates(model_and_test_series):
-    found = segments(model_and_test_series, 0.1, particles=256, paths=64, states_per_path=16)
+    found = segments(model_and_test_series, 0.1)
     shares = [g.observed.trace_missing_switching / g.observed.trace_missing for g in found]
     print(np.round(shares, 4))
     assert np.median(shares) < 0.1
@@ -61,5 +61,5 @@ def test_most_of_what_is_missing_is_the_state_and_not_the_gates(model_and_test_s
 @pytest.mark.timeout(1800)
 def test_process_noise_scaled_by_the_time_step_is_not_the_reference(model_and_test_series):
     # 0.1 per unit of time is 0.01 per step: the data surprises the model, and about all there is is missing
-    found = segments(model_and_test_series, 0.01, particles=64, paths=8)
+    found = segments(model_and_test_series, 0.01, config=GeometryConfig.paper())
     assert np.median([g.observed.mir for g in found]) > 0.97

@@ -28,9 +28,12 @@ def test_against_a_series_every_number_is_the_one_of_its_own_function():
     card = scorecard(model, series, dt=1.0, steps=9000, discard=50, lyapunov=np.log(1.7), pairs=3)
     # a series gives half of itself as the reference, so that the rest can tell the floor
     assert len(card.reference) == 2000
-    again = quantities_of_interest(model, series[:2000], dt=1.0, discard=50, k=1)
+    # one coordinate is compared in its delay space; a map remembers itself for a step
+    again = quantities_of_interest(model, series[:2000], dt=1.0, discard=50, k=1, delay=1)
     assert card.hard.dstsp == again.dstsp
-    np.testing.assert_array_equal(card.dstsp_floor.values, dstsp_floor(series, length=2000, pairs=3).values)
+    np.testing.assert_array_equal(
+        card.dstsp_floor.values, dstsp_floor(series, length=2000, pairs=3, delay=1).values
+    )
     assert card.lyapunov == np.log(1.7)
     assert card.reference_exponents is None
     assert len(card.symbols.codes) == 2
@@ -78,3 +81,21 @@ def test_a_palrnn_is_scored_twice():
 def test_a_system_of_another_dimension_is_refused():
     with pytest.raises(ValueError, match="reference must have 1 coordinates, lorenz63 has 3"):
         scorecard(_tent(), lorenz63_system())
+
+
+def test_noisy_data_are_compared_with_noise_of_their_own_level():
+    """A perfect model of a circle, against data with 10 % of noise, which no noise-free run can look like."""
+    c, s = np.cos(0.11), np.sin(0.11)
+    circle = ALRNN([0.0, 0.0], [[c, -s], [s, c]], [0.0, 0.0], np.eye(2), 0)
+    clean = np.asarray(circle.rollout([1.4, 0.0], 8000).states)
+    data = clean + 0.1 * np.random.default_rng(0).standard_normal(clean.shape)
+    how = {"dt": 1.0, "pairs": 5, "long_steps": 2000, "lyapunov": 0.0}
+    card = scorecard(circle, data, **how)
+    np.testing.assert_allclose(card.noise, 0.1, rtol=0.06)
+    plain, noisy = (np.median(x.dstsp) for x in (card.over_starts, card.over_starts_with_noise))
+    assert plain > card.dstsp_floor.median + 1
+    assert noisy < card.dstsp_floor.median + 0.5
+    assert card.verdict.good
+    assert card.to_dict()["over_starts_with_noise"]["dstsp"]["starts"] == 10
+    # of clean data there is nothing to add
+    assert scorecard(circle, clean, **how).over_starts_with_noise is None

@@ -55,6 +55,21 @@ def test_spectra_sum_to_one():
 
 def test_errors_name_the_argument():
     with pytest.raises(ValueError, match="generated must have 3 columns"):
-        spectrum_distance(np.zeros((10, 2)), lorenz63(10))
+        spectrum_distance(np.zeros((20, 2)), lorenz63(20))
     with pytest.raises(ValueError, match="sigma must be >= 0"):
-        spectrum_distance(lorenz63(10), lorenz63(10), sigma=-1)
+        spectrum_distance(lorenz63(20), lorenz63(20), sigma=-1)
+    with pytest.raises(ValueError, match="must have 16 steps for a spectrum, got 10"):
+        spectrum_distance(lorenz63(10), lorenz63(20))
+    with pytest.raises(ValueError, match="x must have 16 steps"):
+        power_spectrum(lorenz63(10))
+
+
+def test_smoothing_never_exceeds_the_spectrum_of_a_short_series():
+    """Of 60 steps there are 31 frequencies: 20 deviations would make every spectrum the same."""
+    t = np.arange(60.0)
+    slow, fast = np.sin(2 * np.pi * t / 20), np.sin(2 * np.pi * t / 4)
+    assert spectrum_distance(fast, slow) > 0.4
+    np.testing.assert_array_equal(power_spectrum(slow), power_spectrum(slow, sigma=31 / 6))
+    # nothing changes where there is room
+    long = np.sin(2 * np.pi * np.arange(240.0) / 20)
+    assert not np.array_equal(power_spectrum(long), power_spectrum(long, sigma=20.1))

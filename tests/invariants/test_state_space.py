@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.plain_invariants import dense_dstsp
 
-from palrnn import dstsp, lorenz63
+from palrnn import delay_embed, dstsp, lorenz63, suggest_tau
+from palrnn.invariants.state_space import delay_for
 
 
 def _clouds(seed, dims=3, steps=400):
@@ -152,3 +153,22 @@ def test_errors_name_the_argument(arguments, words):
     good = {"reference": np.random.default_rng(0).random((10, 2)), "generated": np.zeros((10, 2))}
     with pytest.raises(ValueError, match=words):
         dstsp(**(good | arguments))
+
+
+def test_one_coordinate_is_compared_in_its_delay_space():
+    """Shuffling a series leaves its histogram as it is, and nothing of its dynamics."""
+    x = lorenz63(6000, seed=1)[:, :1]
+    shuffled = np.random.default_rng(0).permutation(x)
+    assert dstsp(shuffled, x).value == 0.0
+    assert dstsp(shuffled, x, delay=16).value > 3
+    # by hand
+    embedded = [delay_embed(series, 3, 16) for series in (shuffled, x)]
+    assert dstsp(shuffled, x, delay=16).value == dstsp(*embedded).value
+    # the same system from elsewhere is as near as its own stretches are
+    other = lorenz63(6000, seed=2)[:, :1]
+    assert dstsp(other, x, delay=16).value < 1.5
+    assert delay_for(lorenz63(100)) is None
+    assert delay_for(x) == suggest_tau(x)
+    assert delay_for(x[:12]) == 2
+    with pytest.raises(ValueError, match="delay must be at most a third"):
+        dstsp(x[:40], x[:40], delay=20)

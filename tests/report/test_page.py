@@ -349,7 +349,7 @@ def test_directions_are_not_counted_where_there_are_no_matrices() -> None:
     for reader in (alone, beside):
         assert "not computed" in reader.text
         assert "large: no matrices were computed for its 960 parameters" in reader.text
-        assert "large: the estimated marginal-likelihood information is indefinite" not in reader.text
+        assert "large: the marginal-likelihood information is negative" not in reader.text
     assert "7 of 960" in beside.text
     assert "spectra" not in plots(alone)
     assert "spectra" in plots(beside)

@@ -12,17 +12,12 @@ from tiny_reconstruction import TINY
 
 import palrnn
 from palrnn.engine.progress import quiet
-from palrnn.report.document import write_report
 from palrnn.runs import Reconstruction
-from palrnn.runs.view import view
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning"),
     pytest.mark.filterwarnings("ignore::palrnn.inference.FewPathsWarning"),
 ]
-
-
-_LATER = pytest.mark.xfail(strict=True, reason="needs the observed information of any family")
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +57,16 @@ def test_invariants_and_filter_know_it(folder):
     assert np.isfinite(found.evidence(8, windows=4, particles=8, progress=quiet).mean)
 
 
-@_LATER
-def test_geometry_knows_it(folder):
+def test_geometry_knows_it(folder, tmp_path):
     found = Reconstruction.load(folder)
-    assert np.isfinite(found.geometry(TINY.geometry).trace_itf)
+    compared = found.geometry(TINY.geometry, matrices=True)
+    assert isinstance(compared.observed, palrnn.ObservedInformation)
+    assert {compared.figures[name] for name in ("states", "target")} == {"exact"}
+    names = ("gap", "trace_observed", "mir", "overlap", "logdet_gap", "q90")
+    assert all(np.isfinite(compared.figures[f"{name}{of}"]) for name in names for of in ("", "_stderr"))
+    assert set(found.error_bars(compared, draws=2)) == {"teacher forcing", "observed information"}
+    small = ("--steps", 20, "--particles", 8, "--passes", 2, "--paths", 4, "--draws", 0)
+    assert run("geometry", folder, *small, "-o", tmp_path / "geometry", "-q") == 0
 
 
 def test_tuning_knows_it(folder):
@@ -96,16 +97,6 @@ def test_the_tune_command_knows_it_and_goes_on_where_it_stopped(folder, tmp_path
     assert (tuned / "checkpoint.safetensors").read_bytes() == before
 
 
-def test_the_report_of_its_tuning_knows_it(folder, tmp_path):
-    found = Reconstruction.load(folder)
-    shown = view(found, {"tuning": found.tuning(TINY.tuning, progress=quiet)})
-    write_report([shown], tmp_path / "tuning.html")
-    text = (tmp_path / "tuning.html").read_text()
-    assert "SETAR" in text
-    assert '<section id="evidence"' in text
-
-
-@_LATER
 def test_the_report_knows_it(folder, tmp_path):
     page = tmp_path / "setar.html"
     assert run("report", folder, "--config", folder.parent / "tiny.toml", "-o", page, "-q") == 0

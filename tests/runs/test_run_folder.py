@@ -65,7 +65,11 @@ def test_other_data_under_the_same_name_are_refused_before_anything_is_written(t
 
 
 def test_a_refused_training_leaves_no_new_folder_half_made(series, tmp_path, capsys):
-    for words in ((series, "--gated", 31), (series, "--latent-dim", 2), (tmp_path / "nothing.csv",)):
+    for words in (
+        (series, "--latent-dim", 30, "--gated", 31),
+        (series, "--latent-dim", 2),
+        (tmp_path / "nothing.csv",),
+    ):
         assert run("train", *words, "-o", tmp_path / "new") == 1
         assert not (tmp_path / "new").exists()
 

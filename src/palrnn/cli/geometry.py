@@ -35,8 +35,12 @@ def geometry_command(
         float | None, _option("Observation noise (the model's, or 0.1).", _NOISE)
     ] = None,
     gate_std: Annotated[float | None, _option("Gate noise (the model's, or 0.7).", _NOISE)] = None,
-    particles: Annotated[int | None, _option("Particles of the filter (64).", _BUDGET)] = None,
-    paths: Annotated[int | None, _option("Gate paths drawn from it (64).", _BUDGET)] = None,
+    preset: Annotated[
+        str, _option("exact given the gates, or paper: its eight sampled states (exact).", _BUDGET)
+    ] = "exact",
+    particles: Annotated[int | None, _option("Particles of the filter (256).", _BUDGET)] = None,
+    passes: Annotated[int | None, _option("Independent passes of the filter (4).", _BUDGET)] = None,
+    paths: Annotated[int | None, _option("Gate paths drawn from each (12).", _BUDGET)] = None,
     target: Annotated[
         str | None, _option("What the filter targets: exact or paper (exact).", _BUDGET)
     ] = None,
@@ -54,6 +58,7 @@ def geometry_command(
     The folder receives matrices.safetensors, summary.json, geometry.png, error_bars.png and the
     settings, geometry.toml.
     """
+    from palrnn.engine.checks import one_of
     from palrnn.engine.files import write_json
     from palrnn.engine.folders import check_folder, writable_folder
     from palrnn.engine.plain import plain
@@ -65,13 +70,14 @@ def geometry_command(
     voice = Voice(json, quiet)
     voice.compiling()
     check_folder(output, "geometry")
-    settings = GeometrySettings(**options_of(context, GeometrySettings))
+    named = {"exact": GeometrySettings(), "paper": GeometrySettings.paper()}
+    settings = named[one_of(preset, "--preset", named)].changed(**options_of(context, GeometrySettings))
     result = Reconstruction.load(run, reference=series).with_noise(process_std, observation_std, gate_std)
     forcing = result.forcing
     if tau is not None or alpha is not None:
         strength = forcing.strength if alpha is None else alpha
         forcing = Forcing.generalised(strength, forcing.interval if tau is None else tau).final
-    found = result.geometry(settings, forcing=forcing, matrices=True, progress=voice.progress("smoothing"))
+    found = result.geometry(settings, forcing=forcing, matrices=True, progress=voice.progress("geometry"))
     bars = {}
     if draws:
         voice.say(f"error bars: {draws} models under each geometry, prior deviation {prior_std:g}")

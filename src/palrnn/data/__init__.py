@@ -3,7 +3,7 @@
 from palrnn.data.dataset import Dataset
 from palrnn.data.embedding import delay_embed
 from palrnn.data.field import field_jacobian, vector_field
-from palrnn.data.noise import add_observation_noise
+from palrnn.data.noise import add_observation_noise, noise_level
 from palrnn.data.readers import known_suffixes, reader
 from palrnn.data.series import column_names, load_series, load_trials, save_series
 from palrnn.data.settings import DataSettings
@@ -31,6 +31,7 @@ __all__ = [
     "lorenz63",
     "lorenz96",
     "make_system",
+    "noise_level",
     "reader",
     "rossler",
     "save_series",

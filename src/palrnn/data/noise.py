@@ -1,7 +1,10 @@
-"""Observation noise."""
+"""Observation noise: added, and estimated from a series."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data.standardize import mean_and_deviation
@@ -25,3 +28,38 @@ def add_observation_noise(
     # a stream of its own: with the seed that simulated x, the noises must not be the system's own again
     eta = generator(seed, "observation noise").standard_normal(series.shape)
     return series + std * spread * eta
+
+
+# orders of differences that are tried; how far their correlations may be from those of white noise; and the
+# part of a column that may be noise before its own motion is taken for it, as that of a map is
+_ORDERS, _OFF, _MOST = 8, 0.05, 0.5
+
+
+def noise_level(x: ArrayLike) -> Floats:
+    """Return the deviation of white observation noise in each column of ``x (T, N)``, ``(N,)``, in its units.
+
+    Differences of order k shrink smooth motion and make white noise grow: where the correlations of the k-th
+    differences at lags 1 and 2 are those of noise, ``-k/(k+1)`` and ``k(k-1)/((k+1)(k+2))``, their variance
+    is ``C(2k, k)`` times that of the noise (after von Neumann, 1941). The lowest such k is taken. 0 where
+    there is none: no noise, or too little to be seen. That needs a series sampled finely enough for its
+    motion to be smooth: what would be more than half of a column is not believed, and 0.
+    """
+    series = as_series(x, min_steps=_ORDERS + 8)
+    return np.array([_column_level(column) for column in series.T])
+
+
+def _column_level(column: Floats) -> float:
+    deviation = float(column.std())
+    if deviation == 0.0:
+        return 0.0
+    unit = (column - column.mean()) / deviation
+    for k in range(1, _ORDERS + 1):
+        change = np.diff(unit, k)
+        variance = float(np.mean(change**2))
+        off = _OFF + 3.0 / math.sqrt(len(change))
+        first = float(np.mean(change[1:] * change[:-1])) + variance * k / (k + 1)
+        second = float(np.mean(change[2:] * change[:-2])) - variance * k * (k - 1) / ((k + 1) * (k + 2))
+        if max(abs(first), abs(second)) < off * variance:
+            level = math.sqrt(variance / math.comb(2 * k, k))
+            return level * deviation if level <= _MOST else 0.0
+    return 0.0

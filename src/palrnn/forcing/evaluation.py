@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.gaps import first_whole_row
 from palrnn.forcing.history import Evaluation
 from palrnn.invariants import quantities_of_interest, spread_starts, viability
+from palrnn.invariants.state_space import delay_for
 from palrnn.model import PALRNN, Surrogate, drift_of
 
 
@@ -34,7 +36,8 @@ def free_running_evaluation(
     discard = as_int(discard, "discard")
     life_steps = None if long_steps is None else as_int(long_steps, "long_steps", least=1000)
     kept = as_int(steps, "steps", least=discard + 1) - discard
-    found = quantities_of_interest(model, heldout[:kept], steps=kept, discard=discard, dt=dt).numbers()
+    how: dict[str, Any] = {"steps": kept, "discard": discard, "dt": dt, "delay": delay_for(heldout[:kept])}
+    found = quantities_of_interest(model, heldout[:kept], **how).numbers()
     alive = math.nan
     if life_steps is not None:
         life = viability(model, spread_starts(heldout), life_steps, data=heldout)

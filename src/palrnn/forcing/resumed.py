@@ -41,7 +41,7 @@ def checked_arrays(file: Path, checkpoint: Checkpoint, fresh: TrainState) -> tup
     }
     due = updates_measured(config, done)
     # D_stsp of a model that diverges is infinite, and it has no exponent
-    measured = stored.array("evaluations", (len(due), 5), finite=False)
+    measured = _evaluations(stored, checkpoint, len(due))
     stored.same("the updates in evaluations", measured[:, 0].tolist(), due)
     if np.isnan(measured[:, 1]).any() or (measured[:, 1] == -np.inf).any():
         raise stored.error("D_stsp in evaluations must be a number or infinity")
@@ -54,6 +54,15 @@ def check_same_model(file: Path, checkpoint: Checkpoint, state: TrainState) -> N
     if not np.array_equal(training_vector(there), training_vector(given)):
         stored = Stored(file, checkpoint.arrays, checkpoint.training)
         raise stored.error("the model is not that of its training state")
+
+
+def _evaluations(stored: Stored, checkpoint: Checkpoint, count: int) -> Floats:
+    """Return the measurements so far; older files do not tell which part of the starts lives."""
+    there = checkpoint.arrays.get("evaluations")
+    if there is None or there.shape != (count, 4):
+        return stored.array("evaluations", (count, 5), finite=False)
+    measured = stored.array("evaluations", (count, 4), finite=False)
+    return np.column_stack([measured, np.full(count, np.nan)])
 
 
 def _strengths(stored: Stored, checkpoint: Checkpoint, config: TrainConfig, done: int) -> Floats:

@@ -1,19 +1,27 @@
 """How sharp each objective is: the ITF Fisher, the observed information by Louis, and their mismatch."""
 
 from palrnn.geometry.comparison import Mismatch, curvature_gap, mismatch, subspace_overlap
+from palrnn.geometry.config import GeometryConfig, InformationConfig
+from palrnn.geometry.exact import ExactInformation
+from palrnn.geometry.geometries import compare_geometries
+from palrnn.geometry.information import IndefiniteInformationWarning, ObservedInformation
 from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
 from palrnn.geometry.louis import LouisTerms, louis_terms
-from palrnn.geometry.observed import IndefiniteInformationWarning, ObservedInformation, observed_information
+from palrnn.geometry.observed import observed_information
 from palrnn.geometry.paper_target import PaperPathDerivatives, paper_path_derivatives
 from palrnn.geometry.path_information import PathInformation, path_information
 from palrnn.geometry.posterior import InvariantErrorBars, LaplacePosterior, invariant_error_bars, laplace
-from palrnn.geometry.summary import GeometryComparison, compare_geometries
+from palrnn.geometry.sampled import SampledInformation
+from palrnn.geometry.summary import GeometryComparison
 from palrnn.geometry.toy import ToyInformation, ToyStudy, toy_information, toy_series, toy_study
 
 __all__ = [
+    "ExactInformation",
     "GeometryComparison",
+    "GeometryConfig",
     "ITFOperator",
     "IndefiniteInformationWarning",
+    "InformationConfig",
     "InvariantErrorBars",
     "LaplacePosterior",
     "LouisTerms",
@@ -21,6 +29,7 @@ __all__ = [
     "ObservedInformation",
     "PaperPathDerivatives",
     "PathInformation",
+    "SampledInformation",
     "ToyInformation",
     "ToyStudy",
     "compare_geometries",

@@ -19,12 +19,11 @@ import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.linalg import eigh
+from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_floats, as_int
 from palrnn.engine.kernel import pin_blas
-from palrnn.geometry.observed import IndefiniteInformationWarning
+from palrnn.geometry.information import IndefiniteInformationWarning
 from palrnn.model.families.alrnn_layout import identifiable_basis, null_units
 
 
@@ -79,6 +78,16 @@ class Mismatch:
         """The 0.9-quantile of log10 gamma; below 0, most directions are sharper under the likelihood."""
         return self.quantile(0.9)
 
+    @property
+    def figures(self) -> dict[str, float]:
+        """The numbers that sum it up, by name."""
+        return {
+            "logdet_gap": self.logdet_gap,
+            "q90": self.q90,
+            "overlap": self.overlap,
+            "negative": self.negative,
+        }
+
     def __repr__(self) -> str:
         size = len(self.itf_eigenvalues)
         return (
@@ -99,38 +108,58 @@ def mismatch(
     A, B = _square(itf, "itf"), _square(observed_per_step, "observed_per_step")
     if A.shape != B.shape:
         raise ValueError(f"itf and observed_per_step must have the same shape, got {A.shape} and {B.shape}")
-    ridge, k = as_float(ridge, "ridge", above=0.0), as_int(k, "k", least=1)
-    pin_blas()
     units = null_units(A, B)
-    if project:
-        basis = identifiable_basis(len(A), units)
-        A, B = basis.T @ (basis.T @ A).T, basis.T @ (basis.T @ B).T
-    size = len(A)
-    if not np.trace(A) > 0:
-        raise ValueError(f"itf must have a positive trace, got {np.trace(A):g}")
-    mu = ridge * (max(np.trace(B), 0.0) + np.trace(A)) / (2 * size)
-    A[np.diag_indices(size)] += mu
-    B[np.diag_indices(size)] += mu
-    a, U = np.linalg.eigh(A)
-    b, V = np.linalg.eigh(B)
-    a, U, b, V = a[::-1], U[:, ::-1], b[::-1], V[:, ::-1]
-    # itf is positive definite and observed need not be, so the problem is solved the other way round
-    inverse_gamma = eigh(B, A, eigvals_only=True)
-    gamma = np.sort(-np.log10(inverse_gamma[inverse_gamma > 0]))
-    overlaps = _leading_overlaps(U, V)
-    k = min(k, size)
-    return Mismatch(
-        logdet_gap=float(np.log10(np.abs(a)).sum() - np.log10(np.abs(b)).sum()),
-        log10_gamma=gamma,
-        overlap=float(overlaps[k - 1]),
-        overlaps=overlaps,
-        negative=int((inverse_gamma < 0).sum()),
-        null=len(units),
-        k=k,
-        ridge=float(mu),
-        itf_eigenvalues=a,
-        observed_eigenvalues=b,
-    )
+    return Forced(A, units, project=project).against(B, ridge=ridge, k=k)
+
+
+class Forced:
+    """One side of a comparison, made ready once: the ITF Fisher ``(p, p)``, to be held against many others.
+
+    ``units`` are those whose A_ii and W_ii no data tell apart; ``project`` takes their directions out.
+    """
+
+    def __init__(self, itf: Floats, units: NDArray[np.int64], *, project: bool) -> None:
+        pin_blas()
+        self.null = len(units)
+        self._basis = identifiable_basis(len(itf), units) if project else None
+        kept = self._projected(itf)
+        self._trace, self._size = float(np.trace(kept)), len(kept)
+        if not self._trace > 0:
+            raise ValueError(f"itf must have a positive trace, got {self._trace:g}")
+        values, vectors = np.linalg.eigh(kept)
+        self._values, self._vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+
+    def against(self, observed: Floats, *, ridge: float, k: int) -> Mismatch:
+        """Return how the ITF Fisher differs from ``observed (p, p)`` per step; see `mismatch`."""
+        ridge, k = as_float(ridge, "ridge", above=0.0), as_int(k, "k", least=1)
+        pin_blas()
+        B, size = self._projected(observed), self._size
+        mu = ridge * (max(float(np.trace(B)), 0.0) + self._trace) / (2 * size)
+        b, V = np.linalg.eigh(B)
+        a, b, V = self._values + mu, b[::-1] + mu, V[:, ::-1]
+        # itf is positive definite and observed need not be, so the problem is solved the other way round
+        between = self._vectors.T @ V
+        half = between * np.sqrt(np.abs(b)) / np.sqrt(a)[:, None]
+        inverse_gamma = np.linalg.eigvalsh((half * np.sign(b)) @ half.T)
+        overlaps = _leading_overlaps(between)
+        k = min(k, size)
+        return Mismatch(
+            logdet_gap=float(np.log10(a).sum() - np.log10(np.abs(b)).sum()),
+            log10_gamma=np.sort(-np.log10(inverse_gamma[inverse_gamma > 0])),
+            overlap=float(overlaps[k - 1]),
+            overlaps=overlaps,
+            negative=int((b < 0).sum()),
+            null=self.null,
+            k=k,
+            ridge=float(mu),
+            itf_eigenvalues=a,
+            observed_eigenvalues=b,
+        )
+
+    def _projected(self, matrix: Floats) -> Floats:
+        if self._basis is None:
+            return matrix
+        return np.asarray(self._basis.T @ (self._basis.T @ matrix).T)
 
 
 def subspace_overlap(one: ArrayLike, other: ArrayLike) -> float:
@@ -146,11 +175,10 @@ def subspace_overlap(one: ArrayLike, other: ArrayLike) -> float:
     return float(((U.T @ V) ** 2).sum() / U.shape[1])
 
 
-def _leading_overlaps(U: Floats, V: Floats) -> Floats:
-    """Return ov_k = |U_k^T V_k|_F^2 / k for all k, from one product."""
-    squares = (U.T @ V) ** 2
-    corner = squares.cumsum(axis=0).cumsum(axis=1).diagonal()
-    return np.asarray(corner / np.arange(1, len(U) + 1))
+def _leading_overlaps(between: Floats) -> Floats:
+    """Return ov_k = |U_k^T V_k|_F^2 / k for all k, from ``between`` = U^T V."""
+    corner = (between**2).cumsum(axis=0).cumsum(axis=1).diagonal()
+    return np.asarray(corner / np.arange(1, len(between) + 1))
 
 
 def _trace(value: ArrayLike, name: str) -> float:

@@ -30,9 +30,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from palrnn.engine.checks import HUGE, Floats, as_floats, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
-from palrnn.geometry import louis_kernels
+from palrnn.geometry.kernels import sampled
 from palrnn.geometry.traces import louis_traces
-from palrnn.model import PALRNN
+from palrnn.model import ALRNN, PALRNN
 from palrnn.model.families.alrnn_layout import row_indices
 
 
@@ -209,6 +209,11 @@ class LouisTerms:
         flat = within.reshape(-1, size) / math.sqrt(self.samples)
         return np.concatenate([between / math.sqrt(paths - 1), flat])
 
+    @property
+    def traces(self) -> dict[str, float]:
+        """The traces of all parts by name, and ``mir``."""
+        return {name: value for name, (value, _) in self._traces.items()}
+
     @cached_property
     def _traces(self) -> dict[str, tuple[float, float]]:
         between, within = self._deviations
@@ -242,6 +247,11 @@ def gathered_terms(
     """Return the terms from batches of (codes, states), ``paths`` in total, holding one batch at a time."""
     pin_blas()
     drift, variances = model.drift, model.process_variances
+    if not isinstance(drift, ALRNN) or not model.process.is_diagonal:
+        raise ValueError(
+            "model must be an AL-RNN with diagonal process noise for sampled states, got "
+            f"{type(drift).__name__} with {model.process!r}; states='exact' takes every model"
+        )
     dim, size = drift.latent_dim, drift.latent_dim + drift.gated + 1
     gram, traces, scores, done = np.zeros((size, size)), np.empty(paths), np.empty((0, 0, 0)), 0
     packed: list[bytes] = []
@@ -249,7 +259,7 @@ def gathered_terms(
         if done == 0:
             scores = np.empty((paths, states.shape[1], dim * (dim + 2)))
         part = slice(done, done + len(states))
-        louis_kernels.complete_data(
+        sampled.complete_data(
             drift.A, drift.W, drift.h, variances, codes, states, gram, scores[part], traces[part]
         )
         done += len(states)

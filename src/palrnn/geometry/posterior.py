@@ -2,10 +2,11 @@
 
     theta ~ N(theta_hat, (I + prior_std^{-2} Id)^{-1})
 
-with I the information of all the data: ``T * itf_fisher(...)`` for the Gibbs posterior of teacher forcing
-(eq. gibbs; inverse temperature such that the loss is a Gaussian log likelihood),
-``observed_information(...).observed`` for the marginal likelihood. Local by nature: it says how far
-parameters can move before the objective notices, as a quadratic sees it.
+with I the information of all the data: ``(T - 1) * itf_fisher(...)``, a mean over T - 1 predictions, for the
+Gibbs posterior of teacher forcing (eq. gibbs; inverse temperature such that the loss is a Gaussian log
+likelihood), and ``observed_information(...).observed`` for the marginal likelihood;
+``GeometryComparison.informations`` has both. Local by nature: it says how far parameters can move before the
+objective notices, as a quadratic sees it.
 """
 
 from __future__ import annotations

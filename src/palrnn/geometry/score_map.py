@@ -143,11 +143,12 @@ def bend(drift: Surrogate, codes: Codes, weights: Floats, with_gates: bool, v: F
 def _pulled(drift: Any, codes: Codes, weights: Floats, with_gates: bool) -> Floats:
     """Return sum_c <Psi_k(c), weights[c]>, ``(p,)``, from the pullback at unit states."""
     dim = drift.latent_dim
-    points = np.concatenate([np.eye(dim), np.zeros((1, dim))])
+    points = np.tile(np.concatenate([np.eye(dim), np.zeros((1, dim))]), (len(codes), 1, 1))
     # a unit state also has the constant feature, which the last point takes back
     rows = np.moveaxis(weights, 2, 1).copy()
     rows[:, dim] -= rows[:, :dim].sum(axis=1)
-    total = drift.pullback(points, codes[:, None], rows[..., :dim]).sum(axis=(0, 1))
+    every = np.repeat(codes[:, None], dim + 1, axis=1)
+    total = drift.pullback(points, every, rows[..., :dim]).sum(axis=(0, 1))
     if with_gates:
         total = total + drift.gate_pullback(points, rows[..., dim:]).sum(axis=(0, 1))
     return np.asarray(total)
@@ -155,10 +156,16 @@ def _pulled(drift: Any, codes: Codes, weights: Floats, with_gates: bool) -> Floa
 
 def _probed(drift: Any, code: Codes, with_gates: bool) -> csr_array:
     """Return Psi(c) of one code, ``(E (M+1), p)``."""
-    dim = drift.latent_dim
+    dim, gated = drift.latent_dim, drift.gated
     points = np.concatenate([np.eye(dim), np.zeros((1, dim))])
-    found = drift.pullback(points, code, np.eye(dim)[:, None])
+
+    def rows(count: int) -> tuple[Floats, Floats]:
+        """Every point beside every unit row; families need not broadcast."""
+        return np.tile(points, (count, 1, 1)), np.repeat(np.eye(count)[:, None], dim + 1, axis=1)
+
+    z, r = rows(dim)
+    found = np.array(drift.pullback(z, np.tile(code, (*z.shape[:-1], 1)), r))
     if with_gates:
-        found = np.concatenate([found, drift.gate_pullback(points, np.eye(drift.gated)[:, None])])
+        found = np.concatenate([found, drift.gate_pullback(*rows(gated))])
     found[:, :dim] -= found[:, dim:]
     return csr_array(found.reshape(-1, found.shape[-1]))

@@ -35,6 +35,11 @@ class GatePaths(NamedTuple):
     inputs: Floats
     lineages: NDArray[np.int32]
 
+    @property
+    def distinct(self) -> NDArray[np.int64]:
+        """How many different draws the paths pass through at each time, ``(T-1,)``."""
+        return np.array([len(np.unique(column)) for column in self.lineages.T], dtype=np.int64)
+
 
 def traced_paths(filtered: Filtered, paths: int, seed: int) -> GatePaths:
     """Return final particles drawn by their weights, with their ancestors (Alg. rbpf-louis)."""

@@ -107,20 +107,25 @@ def drawn_paths(
     sweeps: int = 2,
 ) -> Smoothed:
     """Return what `smooth` returns, without warnings."""
-    paths = as_int(paths, "paths", least=1)
     draws = as_int(states_per_path, "states_per_path", least=1)
+    drawn, method = drawn_gates(filtered, paths=paths, seed=seed, method=method, sweeps=sweeps)
+    states = drawn_states(filtered.model, filtered.x, drawn, draws, seed)
+    return Smoothed(drawn.codes, drawn.inputs, states, drawn.lineages, drawn.distinct, method)
+
+
+def drawn_gates(
+    filtered: Filtered, *, paths: int, seed: int, method: str | None = None, sweeps: int = 2
+) -> tuple[GatePaths, str]:
+    """Return the gate paths of `smooth` without states, and the method that drew them."""
+    paths = as_int(paths, "paths", least=1)
     sweeps = as_int(sweeps, "sweeps", least=1)
     if not isinstance(filtered, Filtered):
         raise ValueError(f"filtered must be what rbpf returns, got {type(filtered).__name__}")
     method = _checked_method(method, filtered)
     pin_blas()
     if method == "ancestors":
-        drawn = traced_paths(filtered, paths, seed)
-    else:
-        drawn = gibbs_paths(filtered, paths, sweeps, seed)
-    states = drawn_states(filtered.model, filtered.x, drawn, draws, seed)
-    distinct = np.array([len(np.unique(column)) for column in drawn.lineages.T], dtype=np.int64)
-    return Smoothed(drawn.codes, drawn.inputs, states, drawn.lineages, distinct, method)
+        return traced_paths(filtered, paths, seed), method
+    return gibbs_paths(filtered, paths, sweeps, seed), method
 
 
 def drawn_states(model: PALRNN, x: Floats, paths: GatePaths, draws: int, seed: int) -> Floats:

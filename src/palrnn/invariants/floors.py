@@ -61,6 +61,7 @@ def dstsp_floor(
     bins: int = 30,
     smoothing: float = 1e-5,
     protocol: str = "paper",
+    delay: int | None = None,
     seed: int = 0,
 ) -> Floor:
     """Return the D_stsp between pairs of independent true stretches of ``length`` steps.
@@ -70,9 +71,8 @@ def dstsp_floor(
     random.
     """
     couples = _couples(source, length, pairs, dt, process_std, seed)
-    return _floor(
-        couples, length, lambda a, b: dstsp(a, b, bins=bins, smoothing=smoothing, protocol=protocol).value
-    )
+    counting: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol, "delay": delay}
+    return _floor(couples, length, lambda a, b: dstsp(a, b, **counting).value)
 
 
 def spectrum_floor(

@@ -12,6 +12,7 @@ import numpy as np
 
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats
+from palrnn.engine.seeds import generator
 from palrnn.invariants.spectrum import spectrum_distance
 from palrnn.invariants.state_space import dstsp
 from palrnn.model import Surrogate
@@ -56,13 +57,14 @@ def scores_over_starts(
     *,
     standardizer: Standardizer,
     discard: int,
+    noise: Floats | None = None,
     seed: int = 0,
     **counting: Any,
 ) -> StartScores:
     """Return the scores against ``reference (T, N)``, raw, of runs of its length from ``starts (S, N)``.
 
-    ``starts`` are in the model's coordinates; the first ``discard`` steps do not count. ``counting`` are
-    settings of `dstsp`.
+    ``starts`` are in the model's coordinates; the first ``discard`` steps do not count. With ``noise (N,)``,
+    white noise of these deviations, raw, is added to the runs. ``counting`` are settings of `dstsp`.
     """
     length = len(reference)
     runs = advance(drift, drift.embed(starts), discard + length)[discard:, :, : drift.observed_dim]
@@ -70,6 +72,8 @@ def scores_over_starts(
     for s in range(len(starts)):
         if np.abs(runs[:, s]).max() <= BOUND:
             made = standardizer.inverse(runs[:, s])
+            if noise is not None:
+                made = made + noise * generator(seed, "observation noise", s).standard_normal(made.shape)
             scores[s] = (
                 dstsp(made, reference, seed=seed, **counting).value,
                 spectrum_distance(made, reference),

@@ -90,6 +90,7 @@ def quantities_of_interest(
     bins: int = 30,
     smoothing: float = 1e-5,
     protocol: str = "paper",
+    delay: int | None = None,
     sigma: float = 20.0,
     seed: int = 0,
 ) -> Quantities:
@@ -100,7 +101,7 @@ def quantities_of_interest(
     (NaN, which `dstsp` and `spectrum_distance` leave out), and keeps
     ``steps`` states, by default as many as the reference has, after ``discard``. Compared are the observed
     coordinates, with observation noise only if ``observation_noise``. ``k`` Lyapunov exponents come from the
-    same start and length.
+    same start and length. ``bins`` to ``delay`` are settings of `dstsp`.
     """
     seen = drift_of(model).observed_dim
     truth = as_series(reference, "reference", dim=seen, allow_nan=True)
@@ -120,6 +121,7 @@ def quantities_of_interest(
         bins=bins,
         smoothing=smoothing,
         protocol=protocol,
+        delay=delay,
         sigma=sigma,
         seed=seed,
     )
@@ -139,6 +141,7 @@ def quantities_from(
     bins: int = 30,
     smoothing: float = 1e-5,
     protocol: str = "paper",
+    delay: int | None = None,
     sigma: float = 20.0,
     seed: int = 0,
 ) -> Quantities:
@@ -150,7 +153,7 @@ def quantities_from(
         try:
             lyapunov = lyapunov_spectrum(model, start, steps=steps, discard=discard, dt=dt, k=k, seed=seed)
             settings: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol}
-            divergence = dstsp(generated, reference, **settings, seed=seed)
+            divergence = dstsp(generated, reference, **settings, delay=delay, seed=seed)
             distance = spectrum_distance(generated, reference, sigma=sigma)
             return Quantities(divergence, distance, lyapunov, generated, states)
         except DivergenceError as error:

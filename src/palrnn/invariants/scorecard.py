@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.data import Standardizer
+from palrnn.data import Standardizer, noise_level
 from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.plain import plain
@@ -19,6 +19,7 @@ from palrnn.invariants.lyapunov import LyapunovSpectrum, lyapunov_spectrum
 from palrnn.invariants.over_starts import StartScores, scores_over_starts
 from palrnn.invariants.prediction import PredictionError, prediction_error
 from palrnn.invariants.quantities import Quantities, quantities_of_interest
+from palrnn.invariants.state_space import delay_for
 from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
 from palrnn.invariants.verdict import Verdict, verdict
 from palrnn.invariants.viability import Viability, spread_starts, viability
@@ -27,6 +28,8 @@ from palrnn.model.engine import codes
 
 _REFERENCE_WORK = 4_000_000
 _MOST_GATED, _MOST_REGIONS = 14, 4096
+# a bin is about a seventh of a deviation: noise below this part of one moves few points into another
+_SEEN_NOISE = 0.005
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +42,9 @@ class Scorecard:
     ``symbols`` is None if the rollout diverged; ``fixed_points`` are of all regions or, where these are too
     many to solve, of those that the run visits (None if it diverged).
     ``reference (steps, N)`` is in raw coordinates, simulated by ``system`` where that is not None.
-    ``viability`` is what becomes of long runs, ``over_starts`` the scores of runs from the same starts.
+    ``viability`` is what becomes of long runs, ``over_starts`` the scores of runs from the same starts, and
+    ``over_starts_with_noise`` those of the same runs with white noise added, of the level that the reference
+    is estimated to have, ``noise (N,)`` (`noise_level`); None of a simulated system, and without noise.
     """
 
     hard: Quantities
@@ -56,6 +61,8 @@ class Scorecard:
     system: str | None = None
     viability: Viability | None = None
     over_starts: StartScores | None = None
+    noise: Floats | None = None
+    over_starts_with_noise: StartScores | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -74,6 +81,10 @@ class Scorecard:
             "hard": _run_dict(self.hard),
             "sampled": None if self.sampled is None else _run_dict(self.sampled),
             "over_starts": None if self.over_starts is None else plain(self.over_starts.to_dict()),
+            "noise_level": None if self.noise is None else _numbers(self.noise),
+            "over_starts_with_noise": None
+            if self.over_starts_with_noise is None
+            else plain(self.over_starts_with_noise.to_dict()),
             "dstsp_floor": _floor_dict(self.dstsp_floor),
             "spectrum_floor": _floor_dict(self.spectrum_floor),
             "reference_exponents": None if known is None else _numbers(known.exponents),
@@ -121,7 +132,8 @@ def scorecard(
 
     ``reference`` is the true `System` (simulated with ``dt`` and ``process_std``), or a raw series ``(T,
     N)``. Of a series, the first half is the reference at most, so that the rest can tell the floor; its
-    largest Lyapunov exponent is unknown unless given as ``lyapunov``. The scores are of ``steps`` steps after
+    largest Lyapunov exponent is unknown unless given as ``lyapunov``. Of a single coordinate, D_stsp is in
+    its delay space. The scores are of ``steps`` steps after
     ``discard``, floors of ``pairs`` pairs, ``k`` exponents, forecasts ``n`` steps ahead; from ``starts`` rows
     of the reference the model also runs for ``long_steps``.
     """
@@ -145,6 +157,7 @@ def scorecard(
         steps = min(steps, len(source) // 2)
         truth = source[:steps]
     common: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol}
+    common["delay"] = delay_for(truth)
     run = common | {"standardizer": standardizer, "discard": discard, "dt": dt, "seed": seed}
     run["k"] = min(as_int(k, "k", least=1), drift.latent_dim)
     hard = quantities_of_interest(drift, truth, **run)
@@ -160,6 +173,8 @@ def scorecard(
     own = scale.transform(truth)
     points = spread_starts(own, as_int(starts, "starts", least=10))
     symbols = symbolic_dynamics(codes(drift, hard.states)) if hard.diverged_at is None else None
+    scored: dict[str, Any] = {"standardizer": scale, "discard": discard, "seed": seed, **common}
+    noise = None if isinstance(reference, System) else _seen_noise(source)
     return Scorecard(
         hard=hard,
         sampled=sampled,
@@ -176,10 +191,18 @@ def scorecard(
         gated=drift.gated,
         system=reference.name if isinstance(reference, System) else None,
         viability=viability(drift, points, long_steps, data=own),
-        over_starts=scores_over_starts(
-            drift, points, truth, standardizer=scale, discard=discard, seed=seed, **common
-        ),
+        over_starts=scores_over_starts(drift, points, truth, **scored),
+        noise=noise,
+        over_starts_with_noise=None
+        if noise is None
+        else scores_over_starts(drift, points, truth, noise=noise, **scored),
     )
+
+
+def _seen_noise(series: Any) -> Floats | None:
+    """Return the noise in a series, if there is enough of it to be seen in a score."""
+    level = noise_level(series)
+    return level if (level > _SEEN_NOISE * series.std(axis=0)).any() else None
 
 
 def _fixed_points(drift: Surrogate, symbols: SymbolicDynamics | None) -> FixedPoints | None:

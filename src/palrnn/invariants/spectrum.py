@@ -9,16 +9,22 @@ from scipy.ndimage import gaussian_filter1d
 from palrnn.engine.checks import Floats, as_float, as_series
 from palrnn.engine.gaps import refuse_empty_columns
 
+_LEAST, _PARTS = 16, 6
+
 
 def power_spectrum(x: ArrayLike, *, sigma: float = 20.0) -> Floats:
     """Return the smoothed power spectrum of each column of ``x (T, N)``, summing to 1: ``(T // 2 + 1, N)``.
 
-    The mean is removed, and the periodogram is smoothed by a Gaussian of ``sigma`` frequency bins. A constant
-    column has no spectrum and gives zeros. A gap (NaN) counts as the mean of what was seen.
+    The mean is removed, and the periodogram is smoothed by a Gaussian of ``sigma`` frequency bins, but never
+    of more than a sixth of the spectrum, which counts below 240 steps; below 16 there is no spectrum to speak
+    of. A constant column has none and gives zeros. A gap (NaN) counts as the mean of what was seen.
     """
     series = as_series(x, allow_nan=True)
     refuse_empty_columns([series], "x")
-    sigma = as_float(sigma, "sigma", least=0.0)
+    if len(series) < _LEAST:
+        raise ValueError(f"x must have {_LEAST} steps for a spectrum, got {len(series)}")
+    # three deviations to both sides are the whole spectrum: a wider kernel would leave nothing of it
+    sigma = min(as_float(sigma, "sigma", least=0.0), (len(series) // 2 + 1) / _PARTS)
     gaps = np.isnan(series)
     if gaps.any():
         series = np.where(gaps, np.nanmean(series, axis=0), series)
@@ -49,6 +55,9 @@ def spectrum_distances(generated: ArrayLike, reference: ArrayLike, *, sigma: flo
     refuse_empty_columns([truth], "reference")
     refuse_empty_columns([model], "generated")
     length = min(len(truth), len(model))
+    if length < _LEAST:
+        raise ValueError(f"generated and reference must have {_LEAST} steps for a spectrum, got {length}")
+    sigma = as_float(sigma, "sigma", least=0.0)
     truth, model = truth[:length], model[:length]
     gaps = np.isnan(truth) | np.isnan(model)
     if gaps.any():

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from palrnn.data import delay_embed, suggest_tau
 from palrnn.engine.checks import Floats, as_float, as_int, as_series, one_of
 from palrnn.engine.gaps import whole_rows
 from palrnn.invariants.kernels import state_space as kernels
@@ -24,6 +25,7 @@ from palrnn.invariants.mixture import mixture_divergence
 
 PROTOCOLS = ("paper", "alrnn-python", "gtf")
 _MOST_HISTOGRAM_DIMS = 6
+_LAGS = 3
 _MOST_DENSE_BINS = 2**17
 
 
@@ -51,6 +53,16 @@ class StateSpaceDivergence:
         return f"StateSpaceDivergence({self.value:.4g}{error} nats, {self.outside:.1%} outside, {how})"
 
 
+def delay_for(reference: Floats) -> int | None:
+    """Return the delay in which ``reference (T, N)`` is compared: None where it has several coordinates.
+
+    Of a single one, the time over which it remembers itself, or less where it is short.
+    """
+    if reference.shape[1] > 1:
+        return None
+    return max(1, min(suggest_tau(reference), len(reference) // (2 * _LAGS)))
+
+
 def dstsp(
     generated: ArrayLike,
     reference: ArrayLike,
@@ -59,6 +71,7 @@ def dstsp(
     smoothing: float = 1e-5,
     protocol: str = "paper",
     method: str | None = None,
+    delay: int | None = None,
     mixture_std: float = 1.0,
     samples: int = 1000,
     seed: int = 0,
@@ -75,13 +88,18 @@ def dstsp(
       bin of any dimension and the reference's maxima;
     - ``gtf``: the public GTF code, whose box is wider by 0.1 standard deviations on each side.
 
+    With a ``delay``, both are compared in their delay space: each coordinate now, ``delay`` and twice that
+    many steps ago. A histogram of one coordinate sees where a series goes, and nothing of how.
+
     ``method`` is "histogram" for N <= 6 and "mixture" beyond, unless given. The mixture has Gaussians of
     ``mixture_std`` reference deviations at every point and is integrated with ``samples`` draws (with
     ``seed``); it knows no protocols.
     """
-    truth = _whole(as_series(reference, "reference", allow_nan=True), "reference")
+    truth = as_series(reference, "reference", allow_nan=True)
     model = as_series(generated, "generated", min_steps=1, dim=truth.shape[1], allow_nan=True)
-    model = _whole(model, "generated")
+    if delay is not None:
+        truth, model = (_delayed(series, delay) for series in (truth, model))
+    truth, model = _whole(truth, "reference"), _whole(model, "generated")
     bins = as_int(bins, "bins", least=1)
     smoothing = as_float(smoothing, "smoothing", above=0.0)
     protocol, seed = one_of(protocol, "protocol", PROTOCOLS), as_int(seed, "seed", most=None)
@@ -106,6 +124,13 @@ def _whole(series: Floats, name: str) -> Floats:
     if not whole.any():
         raise ValueError(f"{name} must have a row without gaps, every row has a gap (NaN)")
     return series if whole.all() else series[whole]
+
+
+def _delayed(series: Floats, delay: int) -> Floats:
+    step = as_int(delay, "delay", least=1)
+    if len(series) < _LAGS * step + 1:
+        raise ValueError(f"delay must be at most a third of both series, got {delay} for {len(series)} steps")
+    return delay_embed(series, _LAGS, step)
 
 
 def _box(truth: Floats, protocol: str) -> tuple[Floats, Floats]:

@@ -1,8 +1,8 @@
 """One word on a model, and why: good, fair, or not usable.
 
-- *good*: every free run moves on, D_stsp (the median over starts) is within 0.5 nats of its floor, or within
-  what stretches of the reference differ by, and the largest exponent, where the true one is known, within
-  15 % of it or three standard errors;
+- *good*: every free run moves on, D_stsp (the median over starts, with noise as in the data where these are
+  noisy) is within 0.5 nats of its floor, or within what stretches of the reference differ by, and the largest
+  exponent, where the true one is known, within 15 % of it or three standard errors;
 - *not usable*: a run diverges, more than one in five ends (at rest, on a cycle, in another region), or
   D_stsp is more than 2 nats above its floor;
 - *fair*: anything between.
@@ -71,8 +71,9 @@ def verdict(card: Scorecard) -> Verdict:
 
 def _excess(card: Scorecard) -> float:
     """Return how far D_stsp is above the floor: negative within what the reference differs by."""
-    if card.over_starts is not None:
-        value = float(np.median(card.over_starts.dstsp))
+    runs = card.over_starts_with_noise or card.over_starts
+    if runs is not None:
+        value = float(np.median(runs.dstsp))
     else:
         value = np.inf if card.hard.dstsp is None else card.hard.dstsp.value
     return -1.0 if value <= card.dstsp_floor.high else value - card.dstsp_floor.median
@@ -114,6 +115,8 @@ def _exponent(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
     error = float(model.stderr[0])
     if card.reference_exponents is not None:
         error = float(np.hypot(error, card.reference_exponents.stderr[0]))
-    if abs(model.largest - truth) <= max(GOOD_EXPONENT * abs(truth), EXPONENT_ERRORS * error):
+    # a run of length T cannot tell a rate below 1 / T from none
+    resolved = 1.0 / float(model.times[-1])
+    if abs(model.largest - truth) <= max(GOOD_EXPONENT * abs(truth), EXPONENT_ERRORS * error, resolved):
         return []
     return [("fair", "exponent", f"its largest exponent is {model.largest:.3g}, the true one {truth:.3g}")]

@@ -22,7 +22,7 @@ def save_geometry(found: GeometryComparison, bars: Mapping[str, InvariantErrorBa
     if bars:
         save_figure(error_bars_figure(dict(bars)), folder / "error_bars.png")
     if found.itf is not None:
-        found.save(folder / "matrices.safetensors")
+        found.save_matrices(folder / "matrices.safetensors")
 
 
 def geometry_figure(comparison: GeometryComparison) -> Figure:

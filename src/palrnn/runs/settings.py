@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from palrnn.engine.checks import Floats
-from palrnn.engine.config import Config, Count, Level, Positive, Seed, Whole
+from palrnn.engine.config import Config, Count, Level, Seed, Whole
 from palrnn.engine.gaps import whole_rows
+from palrnn.geometry import GeometryConfig
 from palrnn.inference import FilterConfig
 from palrnn.runs.record import TuningSettings
 
@@ -57,18 +58,11 @@ class FilterSettings(FilterConfig):
         return FilterConfig(**{name: getattr(self, name) for name in FilterConfig.model_fields})
 
 
-class GeometrySettings(Config):
+class GeometrySettings(GeometryConfig):
     """The two information matrices on ``steps`` rows from ``start``, and what the observed one rests on."""
 
     start: Whole = 0
     steps: Annotated[Count, Field(ge=2)] = 200
-    particles: Count = 64
-    paths: Annotated[Count, Field(ge=2)] = 64
-    states_per_path: Count = 32
-    target: Literal["paper", "exact"] = "exact"
-    ridge: Positive = 1e-6
-    k: Count = 50
-    seed: Seed = 0
 
     def segment(self, x: Floats) -> Floats:
         """Return the rows of ``x``, from the first one without a gap (NaN) on."""

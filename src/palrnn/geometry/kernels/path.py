@@ -83,11 +83,7 @@ def condition(mean, cov, H, noise, innovation, left, work):
     for a in range(dim):
         for b in range(dim):
             left[a, b] = (1.0 if a == b else 0.0) - work[a, b]
-            work[a, b] = 0.0
-            for i in range(size):
-                for k in range(size):
-                    work[a, b] += rows[i, a] * noise[i, k] * rows[k, b]
-    again, spread = cov.copy(), work.copy()
+    spread, again = np.dot(rows.T, np.dot(noise, rows)), cov.copy()
     sandwich(left, again, spread, cov, work)
     return loglik
 

@@ -250,5 +250,5 @@ def _advance(model: ShallowPLRNN, z: Floats, steps: int) -> Floats:
     return states
 
 
-def _network(model: ShallowPLRNN) -> tuple[Any, ...]:
+def _network(model: ShallowPLRNN) -> tuple[Floats, Floats, Floats, Floats, Floats, bool]:
     return model.A, model.W1, model.W2, model.h1, model.h2, model.gates_per_hidden == 2

@@ -99,26 +99,40 @@ def geometry_table(found: Sequence[GeometryComparison], names: Sequence[str] = (
         row("  by the unseen state", trace("trace_missing_state"), "given the gates"),
         row("  by the unseen gates", trace("trace_missing_switching"), "switching ambiguity"),
         row(
-            "Missing-information ratio", lambda m: percent(m["mir"]), "share of the complete-data information"
+            "Missing-information ratio",
+            lambda m: percent(m["mir"]) + (f" ± {percent(m['mir_stderr'])}" if m.get("mir_stderr") else ""),
+            "share of the complete-data information",
         ),
         row(
             "Log-determinant gap, decades",
-            lambda m: number(m.get("logdet_gap")),
+            lambda m: _with_error(m.get("logdet_gap"), m.get("logdet_gap_stderr")),
             "< 0: forcing is flatter in most directions",
         ),
-        row("90 % quantile of log₁₀ γ", lambda m: number(m.get("q90")), "< 0: so in nine of ten directions"),
-        row("Directions with negative γ", _negative, "0 for a definite estimate"),
-        row(f"Overlap of the leading {first['k']}", lambda m: number(m["overlap"]), "mean squared cosine"),
+        row(
+            "90 % quantile of log₁₀ γ",
+            lambda m: _with_error(m.get("q90"), m.get("q90_stderr")),
+            "< 0: so in nine of ten directions",
+        ),
+        row("Directions with negative γ", _negative, "where the log evidence is not concave"),
+        row(
+            f"Overlap of the leading {first['k']}",
+            lambda m: _with_error(m["overlap"], m.get("overlap_stderr")),
+            "mean squared cosine",
+        ),
         row(
             "Mean code entropy, bits",
-            lambda m: number(m["entropy_bits"]),
+            lambda m: _with_error(m["entropy_bits"], m.get("entropy_bits_stderr")),
             f"at most {number(first['entropy_bound'])} with {first['particles']} particles",
         ),
-        row("Effective sample size", lambda m: number(m["ess"]), f"of {first['particles']}"),
+        row(
+            "Effective sample size",
+            lambda m: _with_error(m["ess"], m.get("ess_stderr")),
+            f"of {first['particles']}",
+        ),
     ]
     caption = (
         f"Mismatch on {first['steps']} steps: {first['particles']} particles, {_samples(first)}, target "
-        f"{first['target']}."
+        f"{first['target']}; errors over independent passes of the filter."
     )
     header = ("", *names, "How to read it")
     return Table(caption, header, tuple(rows), (csv_download("geometry.csv", header, rows),))
@@ -162,7 +176,7 @@ def spectra(pairs: Sequence[tuple[str, Measures]]) -> Figure:
     return Figure(
         "spectra",
         "Eigenvalues of the two information matrices, per step",
-        sentence(words, "Negative eigenvalues, which a noisy estimate can have, are left out."),
+        sentence(words, "Negative eigenvalues are left out."),
         tuple(traces),
         {"xaxis": axis("number"), "yaxis": log_axis("eigenvalue", np.array([row[-1] for row in rows]))},
         downloads=(csv_download("eigenvalues.csv", ("run", "matrix", "number", "eigenvalue"), rows),),
@@ -224,7 +238,7 @@ def split(pairs: Sequence[tuple[str, Measures]]) -> Figure:
         parts = ", ".join(f"{percent(shares[label][i])} {said}" for label, _, _, said in kinds)
         words.append(f"{f'{name}: ' if len(pairs) > 1 else ''}of the complete-data information {parts}")
     rows = [(name, label, shares[label][i]) for i, name in enumerate(names) for label, *_ in kinds]
-    tail = "Shares of traces; they add up to one, and the observed one can be negative with few samples."
+    tail = "Shares of traces; they add up to one. Under the exact target gates are known by their inputs."
     return Figure(
         "missing",
         "Where the information goes",
@@ -241,10 +255,15 @@ def split(pairs: Sequence[tuple[str, Measures]]) -> Figure:
 
 
 def _warning(name: str, measures: Measures) -> Note:
+    if measures.get("states") == "exact":
+        why = (
+            "given the gates it is exact, so that trained parameters are no maximum of this likelihood there"
+        )
+    else:
+        why = "from sampled states, which make directions negative that are not; states='exact' needs none"
     return Note(
-        f"{name}: the estimated marginal-likelihood information is indefinite in {measures['negative']} of "
-        f"{measures['parameters']} directions, by Monte Carlo error or because the log evidence is not "
-        "concave there. Compare several seeds and more paths before reading single directions."
+        f"{name}: the marginal-likelihood information is negative in {measures['negative']} of "
+        f"{measures['parameters']} directions: {why}."
     )
 
 
@@ -263,7 +282,7 @@ def _without_matrices(name: str, measures: Measures) -> Note:
 def _negative(measures: Measures) -> str:
     if measures.get("negative") is None or not _has_matrices(measures):
         return "not computed"
-    return f"{measures['negative']} of {measures['parameters']}"
+    return f"{_with_error(measures['negative'], measures.get('negative_stderr'))} of {measures['parameters']}"
 
 
 def _has_matrices(measures: Measures) -> bool:
@@ -284,4 +303,6 @@ def _with_error(value: float | None, error: float | None) -> str:
 
 
 def _samples(measures: Measures) -> str:
-    return f"{measures['paths']} gate paths"
+    passes = measures.get("passes", 1)
+    paths = f"{measures['paths']} gate paths"
+    return paths if passes == 1 else f"{passes} passes of {paths} each"

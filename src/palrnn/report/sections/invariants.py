@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,9 @@ def _lines(
     )
     if any(card.over_starts is not None for card in cards):
         yield "the same, over starts: median (range)", [_over(card, 0) for card in cards] + blank, none
+    if any(card.over_starts_with_noise is not None for card in cards):
+        noisy = [_over(replace(card, over_starts=card.over_starts_with_noise), 0) for card in cards]
+        yield "the same, with noise added as in the data", noisy + blank, [_noise(card) for card in cards]
     outside = ["–" if run.dstsp is None else percent(run.dstsp.outside) for run in runs]
     yield "Generated points outside the reference's box", outside, none
     distances = [number(run.spectrum_distance) for run in runs]
@@ -292,6 +296,13 @@ def _horizon(card: Scorecard) -> str:
 def _floor(floor: Floor) -> str:
     spread = f"{number(floor.low)} to {number(floor.high)}"
     return f"{number(floor.median)} ({spread}, {len(floor.values)} pairs of {floor.length} steps)"
+
+
+def _noise(card: Scorecard) -> str:
+    if card.noise is None:
+        return ""
+    share = float(np.median(card.noise / np.nanstd(card.reference, axis=0)))
+    return f"noise of {percent(share)} of a deviation, estimated"
 
 
 def _reasons(card: Scorecard) -> str:

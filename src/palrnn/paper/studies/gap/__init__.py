@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from palrnn.engine.checks import as_instance
 from palrnn.engine.config import Config, Count, Positive, Seed
 from palrnn.geometry import (
     IndefiniteInformationWarning,
+    InformationConfig,
+    SampledInformation,
     curvature_gap,
     itf_fisher,
     mismatch,
     observed_information,
 )
+from palrnn.inference import FewPathsWarning
 from palrnn.model import PALRNN, checkpoint_from_bytes
 from palrnn.paper.claim import Claim, Finding
 from palrnn.paper.models import Regime, checkpoint_task, invariants_task
@@ -204,18 +208,21 @@ def measure_geometry(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict
     fisher = itf_fisher(drift, x, settings["tau"], noise)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IndefiniteInformationWarning)  # the counts are in the result
+        warnings.simplefilter("ignore", FewPathsWarning)
         names = ("particles", "paths", "states_per_path", "target", "ess_threshold", "seed")
-        found = observed_information(model, x, **{name: settings[name] for name in names})
+        sampled = InformationConfig.paper().changed(method="ancestors")
+        found = observed_information(model, x, sampled, **{name: settings[name] for name in names})
         gap = curvature_gap(np.trace(fisher), found.trace_observed, steps)
         compared = mismatch(
             fisher, found.observed / steps, ridge=settings["ridge"], k=min(settings["overlap"], len(fisher))
         )
-    errors = found.standard_errors
+    # one pass of the filter: the spread is that of its paths
+    errors = as_instance(found, "found", SampledInformation).terms[0].standard_errors
     return {
         "entropy_bits": found.code_entropy,
-        "entropy_bound": found.filtered.entropy_bound,
+        "entropy_bound": found.entropy_bound,
         "ess": found.ess,
-        "log_evidence": found.filtered.log_evidence,
+        "log_evidence": found.log_evidence,
         "distinct_first": int(found.distinct[0]),
         "gap": gap,
         "trace_itf": float(np.trace(fisher)),
