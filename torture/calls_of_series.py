@@ -55,7 +55,7 @@ def _data() -> dict[str, Row]:
             {"mean": np.zeros(3), "std": np.ones(3)},
             {"mean": v.array(np.ones(3)).without("longer", "nothing"), "std": v.array(np.ones(3))},
         ),
-        "noise_level": Row({"x": x}, {"x": plain}),
+        "noise_level": Row({"x": x}, {"x": v.series(x, columns=False, gaps=True)}),
         "add_observation_noise": Row(
             {"x": x, "std": 0.1, "scale": np.ones(3)},
             {

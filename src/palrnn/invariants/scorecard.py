@@ -202,7 +202,7 @@ def scorecard(
 def _seen_noise(series: Any) -> Floats | None:
     """Return the noise in a series, if there is enough of it to be seen in a score."""
     level = noise_level(series)
-    return level if (level > _SEEN_NOISE * series.std(axis=0)).any() else None
+    return level if (level > _SEEN_NOISE * np.nanstd(series, axis=0)).any() else None
 
 
 def _fixed_points(drift: Surrogate, symbols: SymbolicDynamics | None) -> FixedPoints | None:

@@ -48,6 +48,7 @@ from palrnn.runs import tuning, view
 from palrnn.runs.advice import advice
 from palrnn.runs.findings import Result
 from palrnn.runs.folder import RunFolder
+from palrnn.runs.imputation import Imputed, imputed
 from palrnn.runs.record import TuningSettings, TuningTask
 from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
 from palrnn.runs.state import RunState
@@ -123,6 +124,26 @@ class Reconstruction(RunState):
         drifts = None if posterior is None else posterior.sample(count, seed=seed)
         ahead = stepper.forecast(steps, paths=count, seed=seed, drifts=drifts)
         return Forecast(self.standardizer.inverse(ahead.paths))
+
+    def impute(
+        self,
+        x: ArrayLike | None = None,
+        *,
+        coverage: float = 0.9,
+        paths: int = 64,
+        states_per_path: int = 4,
+        seed: int = 0,
+        **settings: Any,
+    ) -> Imputed:
+        """Return raw ``x (T, N)``, by default the held-out part, with its gaps filled in by the smoother.
+
+        Gate paths and states are drawn given all data, before and after a gap; each gap gets their mean, and
+        a band that holds what was not seen with probability ``coverage`` if the model and its noise are right
+        (`with_noise` and tuning set the latter). ``settings`` are those of the filter.
+        """
+        series = self.held if x is None else as_series(x, dim=self.drift.observed_dim, allow_nan=True)
+        how: dict[str, Any] = {"coverage": coverage, "paths": paths, "states_per_path": states_per_path}
+        return imputed(self.probabilistic, series, self.standardizer, seed=seed, **how, **settings)
 
     def tracking(self, steps: int = _TRACKED_STEPS) -> Tracking:
         """Return what the model makes of the first held-out steps: forced as in training, and left alone."""
