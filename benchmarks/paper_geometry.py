@@ -20,8 +20,8 @@ from palrnn.paper.series import training_series
 
 RESULTS = Path(__file__).parents[1] / "results" / "paper"
 MODELS = ("p0.1-o0.1-t16-s0", "p0.3-o0.3-t16-s0", "p0.5-o0.5-t16-s0")
-MANY = GeometryConfig(states="sampled", passes=1, paths=64, states_per_path=64)
-EXACT = GeometryConfig(passes=8, paths=64)
+MANY = GeometryConfig.paper().changed(paths=64, states_per_path=64)
+EXACT = GeometryConfig(passes=8, paths=64, target="paper")
 WAYS = {
     "8 samples, paper's target": GeometryConfig.paper(),
     "4,096 samples, paper's target": MANY,

@@ -107,7 +107,7 @@ def _inference() -> dict[str, Row]:
 
 def _geometry() -> dict[str, Row]:
     x, drift, model = series(), _drift(), noisy()
-    fixed, short = v.series(x), v.series(x[:12], gaps=True)
+    fixed, short = v.series(x, gaps=True), v.series(x[:12], gaps=True)
     smoothed = palrnn.smooth(palrnn.rbpf(model, x[:12], particles=4), paths=2)
     fisher, theta = palrnn.itf_fisher(drift, x[:20], 4, 0.3), drift.theta.size
     posterior = palrnn.laplace(drift, fisher, prior_std=0.01)
@@ -115,7 +115,7 @@ def _geometry() -> dict[str, Row]:
         {"model": drift, "x": x[:20], "forcing": 4, "observation": 0.3},
         {
             "model": v.instance(),
-            "x": v.series(x[:20]),
+            "x": v.series(x[:20], gaps=True),
             "forcing": v.size(),
             "observation": v.deviation(),
         },
@@ -135,7 +135,7 @@ def _geometry() -> dict[str, Row]:
             {"model": model, "x": x[:12], "forcing": 4, "particles": 4, "paths": 2, "k": 3},
             {
                 "model": v.instance(),
-                "x": v.series(x[:12]),
+                "x": v.series(x[:12], gaps=True),
                 "forcing": v.size(),
             }
             | _BAYES

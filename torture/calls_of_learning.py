@@ -28,7 +28,7 @@ def _settings() -> dict[str, Row]:
 
 def _forcing() -> dict[str, Row]:
     x, drift = series(), _drift()
-    fixed = v.series(x)
+    fixed = v.series(x, gaps=True)
     config = palrnn.TrainConfig(
         latent_dim=5,
         gated=2,
@@ -43,7 +43,7 @@ def _forcing() -> dict[str, Row]:
         {"model": drift, "x": x, "forcing": 4},
         {
             "model": v.instance(),
-            "x": v.series(x, trials=True),
+            "x": v.series(x, trials=True, gaps=True),
             "forcing": v.size(),
         },
     )
@@ -66,7 +66,7 @@ def _forcing() -> dict[str, Row]:
         "train": Row(
             {"x": x, "config": config},
             {
-                "x": v.series(x, columns=False, trials=True),
+                "x": v.series(x, columns=False, trials=True, gaps=True),
                 "config": v.instance(optional=True),
                 "model": v.instance(optional=True),
                 "heldout": optional(fixed),
@@ -78,7 +78,7 @@ def _forcing() -> dict[str, Row]:
         "train_many": Row(
             {"x": x, "configs": [config], "workers": 1},
             {
-                "x": v.series(x, columns=False, trials=True),
+                "x": v.series(x, columns=False, trials=True, gaps=True),
                 "configs": v.instance().without("list"),
                 "workers": v.size(optional=True),
                 "runs": None,
@@ -93,7 +93,7 @@ def _forcing() -> dict[str, Row]:
 
 def _tuning() -> dict[str, Row]:
     x, model = series(), noisy()
-    fixed, held = v.series(x), np.stack([x[:9], x[9:18]])
+    fixed, held = v.series(x, gaps=True), np.stack([x[:9], x[9:18]])
     tuning = palrnn.SAEMConfig(
         length=8,
         iterations=1,
@@ -190,7 +190,7 @@ def _front() -> dict[str, Row]:
                 "batch_size": 2,
             },
             {
-                "x": v.series(np.vstack([x, x]), columns=False, trials=True),
+                "x": v.series(np.vstack([x, x]), columns=False, trials=True, gaps=True),
                 "dt": v.number(above=0.0, optional=True),
                 "latent_dim": v.size(optional=True),
                 "gated": v.size(0, optional=True),

@@ -55,7 +55,7 @@ def _data() -> dict[str, Row]:
             {"mean": np.zeros(3), "std": np.ones(3)},
             {"mean": v.array(np.ones(3)).without("longer", "nothing"), "std": v.array(np.ones(3))},
         ),
-        "noise_level": Row({"x": x}, {"x": plain}),
+        "noise_level": Row({"x": x}, {"x": v.series(x, columns=False, gaps=True)}),
         "add_observation_noise": Row(
             {"x": x, "std": 0.1, "scale": np.ones(3)},
             {
@@ -75,11 +75,12 @@ def _data() -> dict[str, Row]:
             },
         ),
         "load_series": Row(
-            {"path": ""}, {"path": v.path(), "columns": None, "min_steps": None, "allow_nan": None}
+            {"path": ""},
+            {"path": v.path()} | dict.fromkeys(("columns", "time", "dt", "min_steps", "allow_nan")),
         ),
         "load_trials": Row(
             {"path": ""},
-            {"path": v.path(), "trial": None, "columns": None, "min_steps": None, "allow_nan": None},
+            {"path": v.path()} | dict.fromkeys(("trial", "columns", "time", "dt", "min_steps", "allow_nan")),
         ),
         "lorenz63": Row(
             {"steps": 10, "discard": 5}, simulated | {name: v.number() for name in ("sigma", "rho", "beta")}
@@ -114,7 +115,12 @@ def _data() -> dict[str, Row]:
 
 
 def _model() -> dict[str, Row]:
-    drift = _drift()
+    drift, W = _drift(), 0.1 * np.ones((5, 7))
+    shallow = Row(
+        {"A": drift.A, "W1": W, "W2": W.T, "h1": drift.h, "h2": np.ones(7), "E": drift.E},
+        {"A": v.array(drift.A).without("longer"), "W1": v.array(W), "W2": v.array(W.T)}
+        | {"h1": v.array(drift.h), "h2": v.array(np.ones(7)), "E": v.array(drift.E).without("none")},
+    )
     return {
         "ALRNN": Row(
             {"A": drift.A, "W": drift.W, "h": drift.h, "E": drift.E, "gated": 2},
@@ -122,6 +128,8 @@ def _model() -> dict[str, Row]:
             | {name: v.array(getattr(drift, name)) for name in "WhE"}
             | {"gated": v.size(0, most=5)},
         ),
+        "ShallowPLRNN": shallow,
+        "ClippedShallowPLRNN": shallow,
         "PALRNN": Row(
             {"drift": drift, "process": 0.1, "observation": 0.1, "gate_std": 0.1},
             {
@@ -172,7 +180,7 @@ def _model() -> dict[str, Row]:
 
 def _invariants() -> dict[str, Row]:
     x, drift, model = series(), _drift(), noisy()
-    plain, fixed = v.series(x, columns=False), v.series(x)
+    plain, fixed = v.series(x, columns=False, gaps=True), v.series(x, gaps=True)
     judged: Kinds = {
         "bins": v.size(),
         "smoothing": v.number(above=0.0),

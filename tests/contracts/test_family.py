@@ -10,6 +10,7 @@ import pytest
 from families.plain_alrnn import PlainALRNN
 from families.setar import SETAR, limit_cycle, two_dimensional
 from oracles.networks import random_network
+from oracles.shallow_family import random_shallow
 
 import palrnn
 from palrnn import Forcing, TrainConfig
@@ -21,6 +22,8 @@ FAMILIES = {
     "AL-RNN": random_network(5, 2, 3, seed=2, gain=0.4),
     "AL-RNN without gates": random_network(3, 1, 0, seed=3, gain=0.4),
     "AL-RNN without fast paths": PlainALRNN(random_network(5, 2, 3, seed=2, gain=0.4)),
+    "shallow PLRNN": random_shallow(3, 2, 5, seed=1),
+    "clipped shallow PLRNN": random_shallow(3, 2, 4, seed=2, clipped=True),
     "SETAR": limit_cycle(),
     "SETAR in two dimensions": two_dimensional(),
 }
@@ -130,7 +133,7 @@ def test_training_lowers_the_loss_and_continues_bit_for_bit(model, tmp_path):
         palrnn.train(x, config, model=model, run=tmp_path)
 
 
-@pytest.mark.parametrize("name", ["alrnn", "setar"])
+@pytest.mark.parametrize("name", ["alrnn", "setar", "shallow", "clipped-shallow"])
 def test_a_family_with_a_random_start_can_be_named_in_the_settings(name):
     x = np.random.default_rng(0).standard_normal((100, 2))
     result = palrnn.train(x, QUICK.changed(family=name, latent_dim=4, gated=2, updates=3))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracles.networks import random_network
+from oracles.shallow_family import random_shallow
 
 from palrnn.forcing.objective import loss_and_gradient
 from palrnn.forcing.updates import Updates, run_updates
-from palrnn.geometry.sensitivity import forced_states, sensitivity
+from palrnn.geometry.sensitivity import forced_states, forcing_strengths, sensitivity
 from palrnn.invariants.cycles import orbit_derivative
 from palrnn.invariants.lyapunov import carried
 from palrnn.model import ALRNN, Forcing, engine
@@ -17,13 +18,19 @@ from palrnn.model.surrogate import training_vector
 
 MODELS = [random_network(5, 2, gated, seed=4, gain=0.5) for gated in (0, 3, 5)]
 FORCING = [Forcing.identity(4), Forcing.generalised(0.3), Forcing.generalised(0.6, 3), Forcing.none()]
+SHALLOW = [
+    random_shallow(3, 2, 11, seed=4),
+    random_shallow(4, 2, 6, seed=5, clipped=True),
+    random_shallow(2, 2, 0, seed=6),
+]
 every_network = pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.gated} gated")
 
 
 def both(function, *arguments):
     """The fast path of the first argument's type, and the plain one, each with its own copies."""
-    assert function.dispatch(ALRNN) is not function.dispatch(object)
-    for chosen in (function.dispatch(ALRNN), function.dispatch(object)):
+    fast = function.dispatch(type(arguments[0]))
+    assert fast is not function.dispatch(object)
+    for chosen in (fast, function.dispatch(object)):
         yield chosen(*(np.array(a) if isinstance(a, np.ndarray) else a for a in arguments))
 
 
@@ -59,25 +66,40 @@ def test_samples(model, gate_std):
     assert plain_at is None
 
 
-@every_network
+def with_gaps(x, rng, share):
+    """A copy with NaN in some entries; first rows stay whole."""
+    return np.where((rng.random(x.shape) < share) & (np.arange(x.shape[-2])[:, None] > 0), np.nan, x)
+
+
+every_kernel = pytest.mark.parametrize("model", MODELS + SHALLOW, ids=repr)
+
+
+@every_kernel
+@pytest.mark.parametrize("share", [0.0, 0.4], ids=["whole", "gaps"])
 @pytest.mark.parametrize("forcing", FORCING, ids=repr)
-def test_losses_and_gradients(model, forcing):
-    x = np.random.default_rng(2).standard_normal((3, 20, 2))
+@pytest.mark.parametrize("batch", [3, 17])
+def test_losses_and_gradients(model, forcing, share, batch):
+    rng = np.random.default_rng(2)
+    x = with_gaps(rng.standard_normal((batch, 20, 2)), rng, share)
     (loss, gradient), (plain_loss, plain_gradient) = both(loss_and_gradient, model, x, forcing, True)
     assert loss == pytest.approx(plain_loss, rel=1e-12)
     close(gradient, plain_gradient)
     assert loss_and_gradient(model, x, forcing, False)[0] == loss
 
 
-@every_network
+@every_kernel
+@pytest.mark.parametrize("share", [0.0, 0.4], ids=["whole", "gaps"])
 @pytest.mark.parametrize("noisy", [False, True])
-def test_updates(model, noisy):
+def test_updates(model, noisy, share):
     rng = np.random.default_rng(3)
+    series = with_gaps(rng.standard_normal((60, 2)), rng, share)
+    possible = np.flatnonzero(~np.isnan(series[:40]).any(axis=1))
     noise = 0.1 * rng.standard_normal((12, 4, 3, 2)) if noisy else np.empty((0, 4, 3, 2))
     todo = Updates(
         done=0,
-        series=rng.standard_normal((60, 2)),
-        starts=rng.integers(0, 40, (12, 3)),
+        series=series,
+        whole=share == 0.0,
+        starts=rng.choice(possible, (12, 3)),
         noise=noise,
         length=20,
         interval=5,
@@ -86,7 +108,7 @@ def test_updates(model, noisy):
         clip=0.5,
     )
     outcomes = []
-    for chosen in (run_updates.dispatch(ALRNN), run_updates.dispatch(object)):
+    for chosen in (run_updates.dispatch(type(model)), run_updates.dispatch(object)):
         vector = training_vector(model)
         moments, told = (np.zeros_like(vector), np.zeros_like(vector)), (np.empty(12), np.empty(12))
         assert chosen(model, vector, *moments, todo, *told) == -1
@@ -96,14 +118,17 @@ def test_updates(model, noisy):
 
 
 @every_network
+@pytest.mark.parametrize("share", [0.0, 0.4], ids=["whole", "gaps"])
 @pytest.mark.parametrize("forcing", FORCING, ids=repr)
-def test_sensitivities(model, forcing):
+def test_sensitivities(model, forcing, share):
     rng = np.random.default_rng(4)
-    x = rng.standard_normal((25, 2))
-    (states, at), (plain_states, plain_at) = both(forced_states, model, x, forcing)
+    x = with_gaps(rng.standard_normal((25, 2)), rng, share)
+    strengths = forcing_strengths(x, forcing)
+    (states, at), (plain_states, plain_at) = both(forced_states, model, x, strengths)
     close(states, plain_states)
     assert at == plain_at == -1
-    fast, plain = both(sensitivity, model, states, forcing, np.array([2.0, 0.5]))
+    scale = np.where(np.isnan(x[1:]), 0.0, np.array([2.0, 0.5]))
+    fast, plain = both(sensitivity, model, states, strengths, scale)
     v, r = rng.standard_normal(model.theta.size), rng.standard_normal((24, 2))
     close(fast.tangent(v), plain.tangent(v))
     close(fast.cotangent(r), plain.cotangent(r))

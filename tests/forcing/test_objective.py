@@ -128,7 +128,10 @@ def test_free_units_have_equal_gradients_in_A_and_on_the_diagonal_of_W():
     [
         (np.zeros((5, 3)), 2, "x must be"),
         (np.zeros((1, 2)), 2, "x must be"),
-        (np.full((5, 2), np.nan), 2, "x must be finite"),
+        (np.full((5, 2), np.nan), 2, r"x\[0\] must have no gaps, it starts the rollout; column 0 is NaN"),
+        (np.array([[0.0, 0.0], [np.nan, np.nan]]), 2, "x must hold a value after its first row, all are NaN"),
+        (np.array([[[0.0, 0.0]] * 3, [[0.0, np.nan]] * 3]), 2, r"x\[1\]\[0\] must have no gaps.* column 1"),
+        (np.full((5, 2), np.inf), 2, "x must be finite"),
         (np.zeros((5, 2)), 0, "forcing must be a Forcing or a number of steps: forcing must be >= 1, got 0"),
         (np.zeros((5, 2)), 0.5, "forcing must be a Forcing or a number of steps"),
     ],

@@ -30,7 +30,14 @@ def normalised(logs):
 
 @pytest.mark.parametrize(
     ("name", "gaps"),
-    [("no gates", True), ("one gate", False), ("one gate", True), ("full noise", True), ("shallow", False)],
+    [
+        ("no gates", True),
+        ("one gate", False),
+        ("one gate", True),
+        ("full noise", True),
+        ("shallow", False),
+        ("clipped shallow", False),
+    ],
 )
 def test_the_exact_target_gives_the_hessian_of_its_evidence(name, gaps):
     """The integral over gate inputs is a sum over a grid, on both sides: the identity holds for any

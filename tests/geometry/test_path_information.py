@@ -4,11 +4,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracles.path_likelihood import ShallowWithGates, derivatives, log_likelihood
+from oracles.path_likelihood import derivatives, log_likelihood
 from oracles.shallow_family import covariance, shallow_model
 from oracles.study_models import from_the_study
 
-from palrnn import ALRNN, PALRNN, ObservationMap, path_information, path_posterior, rbpf, smooth
+from palrnn import (
+    ALRNN,
+    PALRNN,
+    ClippedShallowPLRNN,
+    ObservationMap,
+    ShallowPLRNN,
+    path_information,
+    path_posterior,
+    rbpf,
+    smooth,
+)
 from palrnn.geometry import closed_forms
 from palrnn.geometry.score_map import score_map
 
@@ -39,9 +49,12 @@ def full_model(gated=1):
     return PALRNN(drift, process, covariance(2, 0.4, rng), 0.5, initial, reads)
 
 
-def shallow_with_gates():
-    model = shallow_model(3, 2, 2)
-    return model.with_drift(ShallowWithGates(*model.drift.__dict__.values()))
+def shallow_plrnn(gated=2, clipped=False):
+    """The package's own shallow PLRNN, with full noises and an observation map that mixes all units."""
+    model = shallow_model(3, gated, 2)
+    drift, cls = model.drift, ClippedShallowPLRNN if clipped else ShallowPLRNN
+    E = np.random.default_rng(5).standard_normal((3, 2))
+    return model.with_drift(cls(drift.A, drift.W1, drift.W2, drift.h1, drift.h2, E))
 
 
 def case(model, times=7, seed=3, gaps=True):
@@ -59,7 +72,8 @@ MODELS = {
     "one gate": diagonal_model(1),
     "all gated": diagonal_model(3),
     "full noise": full_model(2),
-    "shallow": shallow_with_gates(),
+    "shallow": shallow_plrnn(),
+    "clipped shallow": shallow_plrnn(1, clipped=True),
 }
 
 
@@ -76,6 +90,8 @@ def differ(found, expected):
         ("full noise", "inputs"),
         ("shallow", "codes"),
         ("shallow", "inputs"),
+        ("clipped shallow", "codes"),
+        ("clipped shallow", "inputs"),
     ],
 )
 def test_everything_is_a_derivative_of_the_kalman_likelihood(name, given):
@@ -204,7 +220,7 @@ def test_a_product_with_the_wrong_number_of_entries_is_named():
 
 
 def test_hard_gates_with_parameters_are_refused():
-    model = PALRNN(shallow_with_gates().drift, 0.3, 0.3, 0.0)
+    model = PALRNN(shallow_plrnn().drift, 0.3, 0.3, 0.0)
     x, codes, inputs = case(model)
     with pytest.raises(ValueError, match="gate_std must be greater than 0"):
         path_information(model, x, codes, inputs)

@@ -62,12 +62,25 @@ def test_a_window_that_cannot_be_explained_is_named(example):
         windowed_evidence(sure, wild, 10, particles=8)
 
 
-def test_bad_arguments_are_named(example):
+def test_a_window_starts_at_the_next_row_without_a_gap(example):
     model, x = example
     gap = x.copy()
-    gap[20, 0] = np.nan
+    gap[20, 0] = gap[33] = np.nan
+    found = windowed_evidence(model, gap, 10, particles=16)
+    # windows from rows 0, 10, 21, 31, 41, ...: the one of row 20 starts a row later, and with it all after it
+    starts = [0, 10, *range(21, len(x) - 10, 10)]
+    alone = [windowed_evidence(model, gap[t : t + 11], 10, particles=16).mean for t in starts]
+    assert len(found.per_window) == len(starts)
+    # the first window has the same random stream alone
+    assert found.per_window[0] == alone[0]
+    assert np.isfinite(found.per_window).all()
+
+
+def test_bad_arguments_are_named(example):
+    model, x = example
+    gap = np.where(np.arange(x.shape[1]) == 0, np.nan, x)
     cases = {
-        r"window 2 of sequences must start with a full observation": ((model, gap, 10), {}),
+        r"sequences must have a row without gaps that 10 rows follow, has none": ((model, gap, 10), {}),
         "windows must be from 1 to 10, got 11": ((model, x, 10), {"windows": 11}),
         "threads must be >= 1": ((model, x, 10), {"threads": 0}),
         r"sequences must be \(T, N\) with T >= 11": ((model, [], 10), {}),

@@ -145,7 +145,7 @@ def test_mixture_of_identical_series_is_zero_and_of_far_ones_finite():
         ({"protocol": "mine"}, "protocol must be one of paper"),
         ({"bins": 0}, "bins must be >= 1"),
         ({"smoothing": 0.0}, "smoothing must be greater than 0"),
-        ({"generated": np.full((10, 2), np.nan)}, "generated must be finite"),
+        ({"generated": np.full((10, 2), np.nan)}, "generated must have a row without gaps, every row has a"),
         ({"method": "guess"}, "method must be one of"),
     ],
 )

@@ -14,7 +14,7 @@ jax.config.update("jax_enable_x64", True)
 def predictions(theta, E, gated, x, forcing):
     """Return the observed part of z_1 .. z_{T-1} along the forced rollout, (T-1, N), given theta.
 
-    ``forcing (T-1,)`` is the strength of forcing at each step.
+    ``forcing (T-1,)`` or ``(T-1, N)`` is the strength of forcing at each step.
     """
     dim, seen = E.shape
     A, W, h = theta[:dim], theta[dim : dim + dim * dim].reshape(dim, dim), theta[dim + dim * dim :]
@@ -36,9 +36,15 @@ def _jacobian(theta, E, gated, x, forcing):
 
 
 def gauss_newton(model, x, tau, observation_std, alpha=1.0):
-    """Return J^T Lambda^{-1} J / (T - 1) from the automatic Jacobian of all predictions."""
-    forcing = np.array([alpha if t > 0 and t % tau == 0 else 0.0 for t in range(len(x) - 1)])
-    jacobian = np.asarray(_jacobian(model.theta, model.E, model.gated, np.asarray(x), forcing))
+    """Return J^T Lambda^{-1} J / (T - 1) from the automatic Jacobian of all predictions.
+
+    What is NaN in ``x`` is neither forced nor predicted.
+    """
+    known, given = ~np.isnan(x), np.nan_to_num(x)
+    times = np.array([alpha if t > 0 and t % tau == 0 else 0.0 for t in range(len(x) - 1)])
+    forcing = times[:, None] * known[:-1]
+    jacobian = np.asarray(_jacobian(model.theta, model.E, model.gated, given, forcing))
+    jacobian = jacobian * known[1:, :, None]
     weighted = jacobian / np.broadcast_to(observation_std, (x.shape[1],))[:, None]
     rows = weighted.reshape(-1, model.theta.size)
     return rows.T @ rows / (len(x) - 1)

@@ -12,24 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
-from oracles.shallow_family import Shallow
 
 from palrnn import ALRNN
 
 jax.config.update("jax_enable_x64", True)
-
-
-class ShallowWithGates(Shallow):
-    """The shallow PLRNN with the derivatives of its gates, W2 z + h2."""
-
-    def with_theta(self, theta):
-        return ShallowWithGates(*(v for v in Shallow.with_theta(self, theta).__dict__.values()))
-
-    def gate_pullback(self, z, r):
-        shape = np.broadcast_shapes(z.shape[:-1], r.shape[:-1])
-        W2 = np.broadcast_to(r[..., :, None] * z[..., None, :], (*shape, *self.W2.shape)).reshape(*shape, -1)
-        before, between = (np.zeros((*shape, n)) for n in (self.A.size + self.W1.size, self.h1.size))
-        return np.concatenate([before, W2, between, np.broadcast_to(r, (*shape, self.gated))], axis=-1)
 
 
 def pieces(drift):
@@ -53,10 +39,18 @@ def pieces(drift):
         A, W1, W2, h1, h2 = jnp.split(theta, sizes)
         W1, W2 = W1.reshape(drift.W1.shape), W2.reshape(drift.W2.shape)
 
-        def affine(code):
-            return jnp.diag(A) + (W1 * code) @ W2, (W1 * code) @ h2 + h1
+        if gated == len(h2):
 
-        return affine, W2, h2
+            def affine(code):
+                return jnp.diag(A) + (W1 * code) @ W2, (W1 * code) @ h2 + h1
+
+            return affine, W2, h2
+
+        def clipped(code):
+            shifted, plain = jnp.split(code, 2)
+            return jnp.diag(A) + (W1 * (shifted - plain)) @ W2, (W1 * shifted) @ h2 + h1
+
+        return clipped, jnp.concatenate([W2, W2]), jnp.concatenate([h2, jnp.zeros(len(h2))])
 
     return shallow
 

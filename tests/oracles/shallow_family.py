@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from palrnn import PALRNN, Noise, ObservationMap
+from palrnn import PALRNN, ClippedShallowPLRNN, Noise, ObservationMap, ShallowPLRNN
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +70,19 @@ class Shallow:
         return np.concatenate(
             [np.broadcast_to(p, (*shape, *p.shape[len(shape) :])).reshape(*shape, -1) for p in parts], axis=-1
         )
+
+
+def random_shallow(latent, observed, hidden, *, seed=0, clipped=False):
+    """A shallow PLRNN of the package whose free runs stay near the origin, with gates that switch."""
+    rng = np.random.default_rng(seed)
+    return (ClippedShallowPLRNN if clipped else ShallowPLRNN)(
+        rng.uniform(-0.5, 0.5, latent),
+        0.5 * rng.standard_normal((latent, hidden)) / np.sqrt(hidden),
+        rng.standard_normal((hidden, latent)) / np.sqrt(latent),
+        0.3 * rng.standard_normal(latent),
+        0.5 * rng.standard_normal(hidden),
+        rng.standard_normal((latent, observed)),
+    )
 
 
 def covariance(dim, scale, rng):

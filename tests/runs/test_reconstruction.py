@@ -84,8 +84,8 @@ def test_a_data_frame_names_its_coordinates():
         ("must leave 40 steps", {"x": lorenz63(50, seed=3)}),
         ("larger test_fraction", {"test_fraction": 0.01}),
         (
-            "the value is missing",
-            {"x": np.where(np.arange(400)[:, None] == 7, np.nan, lorenz63(400, seed=3))},
+            "x must have a row without gaps for a training sequence of sequence_length = 40 rows",
+            {"x": np.where(np.arange(400)[:, None] % 3 == np.arange(3), np.nan, lorenz63(400, seed=3))},
         ),
         ("columns must name 3 coordinates, got 2", {"columns": ["a", "b"]}),
         ("columns must be a sequence", {"columns": "abc"}),

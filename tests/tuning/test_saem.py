@@ -228,7 +228,7 @@ def test_a_diverging_model_is_reported_not_raised(data):
 def test_missing_observations_are_skipped(model, data):
     holes = data.copy()
     holes[:, 5::7, 0] = np.nan
-    holes[0, 24] = np.nan  # a left boundary: that window cannot be used
+    holes[0, 24] = np.nan  # a left boundary: that window starts a row later
     result = saem(model, holes, SAEMConfig(**SMALL))
     assert np.isfinite(result.model.drift.theta).all()
 
@@ -242,5 +242,7 @@ def test_errors_name_the_argument(model, data):
         saem(model, data, {"length": 3})
     with pytest.raises(ValueError, match="blend"):
         SAEMConfig(blend=0.0)
-    with pytest.raises(ValueError, match="fully observed"):
+    with pytest.raises(
+        ValueError, match="sequences must have a row without gaps that 12 rows follow, has none"
+    ):
         saem(model, np.full((1, 40, 2), np.nan), SAEMConfig(**SMALL))

@@ -57,7 +57,11 @@ def train_command(
         list[str] | None, _number("A column of a table to use; once per column (all but time).", _DATA)
     ] = None,
     time: Annotated[
-        str | None, _number("The column that tells the time (one that looks like it).", _DATA)
+        str | None,
+        _number(
+            "The column that tells the time (one that looks like it); with --dt, rows are put on that grid.",
+            _DATA,
+        ),
     ] = None,
     trial: Annotated[str | None, _number("The column that tells trials apart (trial).", _DATA)] = None,
     lags: Annotated[
@@ -68,12 +72,13 @@ def train_command(
         int | None, _number("Latent units M (50, or more for many columns).", _TRAINING)
     ] = None,
     gated: Annotated[int | None, _number("Gated units P (20).", _TRAINING)] = None,
+    hidden: Annotated[int | None, _number("Hidden units of a shallow family.", _TRAINING)] = None,
     tau: Annotated[int | None, _number("Steps between forcings (chosen from the data).", _TRAINING)] = None,
     alpha: Annotated[float | None, _number("Forcing strength, 0 to 1 (1).", _TRAINING)] = None,
     final_alpha: Annotated[
         float | None, _number("Its value at the end of training (as alpha).", _TRAINING)
     ] = None,
-    family: Annotated[str | None, _number("The family of the surrogate (alrnn).", _TRAINING)] = None,
+    family: Annotated[str | None, _number("alrnn, shallow or clipped-shallow (alrnn).", _TRAINING)] = None,
     updates: Annotated[int | None, _number("Updates (30000).", _TRAINING)] = None,
     batch_size: Annotated[int | None, _number("Sequences per update (16).", _TRAINING)] = None,
     sequence_length: Annotated[int | None, _number("Rows per sequence (200).", _TRAINING)] = None,

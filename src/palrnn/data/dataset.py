@@ -101,7 +101,8 @@ class Dataset:
         - ``columns``: of a table, the columns to use, by name (None: all but time, trial and counting
           columns); of an array, names for its columns.
         - ``time``: the column that tells the time, by name (None: the first one, if it looks like a time).
-          Where it or the index of a data frame is even, it gives ``dt``.
+          Where it or the index of a data frame is even, it gives ``dt``. Given both, rows are put on a grid
+          of step ``dt``, with gaps where nothing was seen, and are not interpolated (`load_series`).
         - ``trial``: the column that tells trials apart.
         - ``dt``: time per step. Without it rates such as Lyapunov exponents are per step.
         - ``lags``, ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`).
@@ -113,7 +114,7 @@ class Dataset:
           system (defaults 100,000, 0, 0, 0, the usual ones). Observation noise is on the part to train on.
         - ``standardizer``: the one of a model that exists already, instead of fitting one.
 
-        Gaps (NaN) pass through; `complete` refuses them, for training.
+        Gaps (NaN) pass through; `complete` refuses them, for what cannot do with them.
         """
         if inputs is not None:
             raise ValueError("inputs must be None: external inputs are not supported yet")

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palrnn.data.grid import on_grid
 from palrnn.data.readers import read_table
 from palrnn.data.table import SeriesError, Table, Wanted
-from palrnn.engine.checks import Floats, as_int, as_path, as_series
+from palrnn.engine.checks import Floats, as_float, as_int, as_path, as_series
 from palrnn.engine.files import write_bytes
 
 
@@ -19,6 +20,8 @@ def load_series(
     path: str | os.PathLike[str],
     *,
     columns: Sequence[str] | None = None,
+    time: str | None = None,
+    dt: float | None = None,
     min_steps: int = 2,
     allow_nan: bool = False,
 ) -> Floats:
@@ -26,14 +29,16 @@ def load_series(
 
     ``.csv`` may have a header line. A time column in front (by its name, or because it holds dates) and a
     column that only counts up are left out. ``columns`` picks columns of a table by name. ``.npz`` must hold
-    one array, or one named ``x``. Missing values are refused unless ``allow_nan`` (the particle filter reads
-    NaN as "not observed").
+    one array, or one named ``x``. Missing values are refused unless ``allow_nan``: NaN means "not observed",
+    in training as in the filter. ``time`` names the column that tells the time; with it, ``dt`` puts rows at
+    uneven times on a grid of that step, with NaN where nothing was seen: nothing is interpolated, and rows
+    nearest to the same grid point are averaged.
 
     A file that cannot be used gives a `SeriesError` with its name, the column, and the line (of a ``.csv``)
     or row (counted from 1).
     """
     min_steps = as_int(min_steps, "min_steps", least=1)
-    table = read_table(path, Wanted(columns))
+    table = read_table(path, Wanted(columns, time=time))
     if table.labels is not None and len(table.labels.names) > 1:
         held = ", ".join(table.labels.names[:5]) + (", ..." if len(table.labels.names) > 5 else "")
         raise SeriesError(
@@ -41,7 +46,7 @@ def load_series(
             f"{'or name one array x' if table.from_array else 'or name the columns'}"
         )
     check_values(table, min_steps, allow_nan)
-    return table.values
+    return table.values if dt is None else _gridded(table, time, dt).values
 
 
 def load_trials(
@@ -49,6 +54,8 @@ def load_trials(
     *,
     trial: str = "trial",
     columns: Sequence[str] | None = None,
+    time: str | None = None,
+    dt: float | None = None,
     min_steps: int = 2,
     allow_nan: bool = False,
 ) -> list[Floats]:
@@ -60,9 +67,15 @@ def load_trials(
     `load_series`.
     """
     min_steps = as_int(min_steps, "min_steps", least=1)
-    table = read_table(path, Wanted(columns, trial))
+    table = read_table(path, Wanted(columns, trial, time))
     check_values(table, min_steps, allow_nan)
-    return table.trials
+    return table.trials if dt is None else _gridded(table, time, dt).trials
+
+
+def _gridded(table: Table, time: str | None, dt: float) -> Table:
+    if time is None:
+        raise ValueError("time must name the column that tells the time where dt is given, got None")
+    return on_grid(table, as_float(dt, "dt", above=0.0))
 
 
 def save_series(path: str | os.PathLike[str], x: ArrayLike) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from palrnn.data.frame import frame_table, is_frame
+from palrnn.data.grid import on_grid
 from palrnn.data.noise import add_observation_noise
 from palrnn.data.readers import read_table, reader_of
 from palrnn.data.series import check_values
@@ -101,6 +102,8 @@ def recorded(x: Any, settings: DataSettings) -> Source:
     if settings.time is not None and table.times is None:
         raise SeriesError(f"{table.where}: column {settings.time} does not tell times")
     dt, told = (settings.dt, "given") if settings.dt else table.time_step()
+    if settings.time is not None and settings.dt is not None:
+        table, told = on_grid(table, settings.dt), f"the grid that column {settings.time} was put on"
     missing = np.isnan(table.values)
     gap = table.place(*map(int, np.argwhere(missing)[0])) if missing.any() else None
     system = None

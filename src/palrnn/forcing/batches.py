@@ -1,7 +1,8 @@
 """Which sequences each update sees: contiguous stretches of the trials, uniformly at random with replacement.
 
 The draws of update u depend on the seed and on u alone (they are made in blocks with a random stream each),
-so training continues exactly from any update, however it is cut into pieces.
+so training continues exactly from any update, however it is cut into pieces. A sequence may have gaps, but it
+starts at a row that has none.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_trials
+from palrnn.engine.gaps import possible_starts, refuse_empty_columns
 from palrnn.engine.seeds import generator
 from palrnn.forcing.config import TrainConfig
 
@@ -22,12 +24,21 @@ _STARTS, _NOISE = 1, 2
 
 
 def training_trials(x: ArrayLike | Sequence[ArrayLike], length: int) -> list[Floats]:
-    """Return ``x`` as a list of ``(T, N)`` trials of at least ``length`` rows and equal N."""
-    trials = as_trials(x)
+    """Return ``x`` as a list of ``(T, N)`` trials of at least ``length`` rows and equal N.
+
+    NaN is a gap; some sequence of ``length`` rows must start without one.
+    """
+    trials = as_trials(x, allow_nan=True)
     for i, trial in enumerate(trials):
         if len(trial) < length:
             name = "x" if len(trials) == 1 else f"x[{i}]"
             raise ValueError(f"{name} must have at least sequence_length = {length} steps, has {len(trial)}")
+    refuse_empty_columns(trials, "x")
+    if not any(len(possible_starts(trial, length)) for trial in trials):
+        raise ValueError(
+            f"x must have a row without gaps for a training sequence of sequence_length = {length} rows to "
+            "start at, has none: give shorter sequences or fewer columns"
+        )
     return trials
 
 
@@ -38,9 +49,10 @@ class Batches:
         self._config = config
         with np.errstate(over="ignore"):  # the first loss will not be finite, and that error says what to do
             self.series: NDArray[Any] = np.concatenate(trials).astype(kind)
-        lengths = np.array([trial.shape[0] for trial in trials])
-        self._firsts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-        self._choices = np.concatenate([[0], np.cumsum(lengths - config.sequence_length + 1)])
+        self.whole = not bool(np.isnan(self.series).any())
+        firsts = np.cumsum([0, *map(len, trials[:-1])])
+        possible = [possible_starts(trial, config.sequence_length) for trial in trials]
+        self._choices = np.concatenate([f + starts for f, starts in zip(firsts, possible, strict=True)])
         self._block, self._drawn = -1, (np.empty((0, 0), np.int64), np.empty((0, 0, 0, 0)))
 
     def draws(self, begin: int, end: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -59,9 +71,8 @@ class Batches:
 
     def _starts(self, block: int) -> NDArray[np.int64]:
         shape = (BLOCK, self._config.batch_size)
-        chosen = generator(self._config.seed, _STARTS, block).integers(0, self._choices[-1], shape)
-        trial = np.searchsorted(self._choices, chosen, side="right") - 1
-        return np.asarray(self._firsts[trial] + chosen - self._choices[trial], dtype=np.int64)
+        chosen = generator(self._config.seed, _STARTS, block).integers(0, len(self._choices), shape)
+        return np.asarray(self._choices[chosen], dtype=np.int64)
 
     def _noise(self, block: int) -> NDArray[Any]:
         config, seen = self._config, self.series.shape[1]

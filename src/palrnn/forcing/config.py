@@ -57,7 +57,8 @@ class TrainConfig(Config):
     factor per update. ``forcing`` says when and how strongly data enter, see `Forcing`; a number means
     ``Forcing.identity``. It can also be told, or changed, by numbers: every ``tau`` steps with strength
     ``alpha``, which goes to ``final_alpha`` over the run along an ``alpha_schedule``. ``family`` names the
-    kind of surrogate, of ``latent_dim`` units and ``gated`` gates: 50 and 20, or more units where the series
+    kind of surrogate ("alrnn", "shallow", "clipped-shallow"), of ``latent_dim`` units and ``gated`` gates (of
+    a shallow one, ``hidden`` units may be given instead): 50 and 20, or more units where the series
     has more columns than that leaves room for (`fitted`), or two gates to five units where only these are
     given. ``gradient_clip`` is the longest gradient that is not shortened, None for no limit, and
     ``input_noise`` the deviation of noise on the observations that enter the network (the targets stay
@@ -73,6 +74,7 @@ class TrainConfig(Config):
     family: str = "alrnn"
     latent_dim: Count = 50
     gated: Whole = 20
+    hidden: Count | None = None
     forcing: AnyForcing = _DEFAULT
     updates: Count = 30_000
     batch_size: Count = 16
@@ -99,8 +101,11 @@ class TrainConfig(Config):
     def fitted(self, observed_dim: int) -> Self:
         """Return these settings for a series of ``observed_dim`` columns.
 
-        Where nobody has asked for a number of units, there are enough for every gate beside the columns.
+        Where nobody has asked for a number of units, there are enough for every gate beside the columns; of a
+        shallow family, whose gates are no units, as many as columns.
         """
+        if hasattr(family(self.family), "gates_per_hidden") and "latent_dim" not in self.model_fields_set:
+            return self.changed(latent_dim=observed_dim, gated=self.gated)
         needed = observed_dim + self.gated
         if "latent_dim" in self.model_fields_set or needed <= self.latent_dim:
             return self
@@ -122,6 +127,17 @@ class TrainConfig(Config):
             return values
         rest = {name: value for name, value in values.items() if name not in numbers}
         return rest | {"forcing": _with_numbers(as_forcing(rest.get("forcing", _DEFAULT)), numbers)}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gates_of_hidden_units(cls, values: dict[str, Any]) -> dict[str, Any]:
+        hidden = values.get("hidden")
+        if not isinstance(hidden, int) or hidden < 1:
+            return values
+        each = getattr(family(values.get("family", "alrnn")), "gates_per_hidden", None)
+        if each is None:
+            raise ValueError(f"hidden is of the shallow families, not of {values.get('family', 'alrnn')!r}")
+        return values | {"gated": each * hidden}
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

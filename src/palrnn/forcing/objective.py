@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.engine.checks import Floats, as_floats
+from palrnn.engine.gaps import refuse_gap_at_start
 from palrnn.engine.kernel import pin_blas
 from palrnn.forcing.kernels import rollout as kernels
+from palrnn.forcing.kernels import shallow as shallow_kernels
 from palrnn.forcing.plain import forced_loss
-from palrnn.model import ALRNN, PALRNN, Forcing, Surrogate, as_forcing, drift_of
+from palrnn.model import ALRNN, PALRNN, Forcing, ShallowPLRNN, Surrogate, as_forcing, drift_of
 from palrnn.model.surrogate import training_vector, with_training_vector
 
 #: Adjoints below this are set to zero; far below rounding, far above the denormal numbers.
@@ -59,6 +61,9 @@ def itf_loss(model: Surrogate | PALRNN, x: ArrayLike, forcing: Forcing | int) ->
     ``Forcing.identity(tau)``; `Forcing.none`, or an interval beyond T, is a free run. The squared error is
     summed over coordinates and averaged over the ``T - 1`` predictions and the batch. Of a PAL-RNN, the drift
     is taken.
+
+    NaN in ``x`` means not observed, anywhere but in a first row. Forcing moves the coordinates that were
+    seen, and the loss is the squared error over all entries that were, times N, divided by their number.
     """
     return _evaluated(drift_of(model), x, forcing, with_gradient=False)[0]
 
@@ -74,13 +79,14 @@ def itf_gradient(model: Surrogate | PALRNN, x: ArrayLike, forcing: Forcing | int
 def _evaluated(
     model: Any, x: ArrayLike, forcing: Forcing | int, *, with_gradient: bool
 ) -> tuple[float, Floats]:
-    batch = as_floats(x, "x")
+    batch = as_floats(x, "x", allow_nan=True)
     if batch.ndim == 2:
         batch = batch[None]
     if batch.ndim != 3 or batch.shape[0] < 1 or batch.shape[1] < 2 or batch.shape[2] != model.observed_dim:
         raise ValueError(
             f"x must be (T, N) or (B, T, N) with T >= 2 and N = {model.observed_dim}, got {np.shape(x)}"
         )
+    refuse_gap_at_start(batch if np.ndim(x) == 3 else batch[0], "x")
     pin_blas()
     return loss_and_gradient(model, np.ascontiguousarray(batch), as_forcing(forcing), with_gradient)
 
@@ -105,6 +111,29 @@ def _(model: ALRNN, x: Floats, forcing: Forcing, with_gradient: bool) -> tuple[f
         model.latent_dim,
         model.gated,
         x.reshape(count * length, seen),
+        True if np.isnan(x).any() else None,
+        np.arange(count, dtype=np.int64) * length,
+        length,
+        forcing.interval,
+        forcing.strength,
+        TINY["float64"],
+        gradient,
+    )
+    return float(loss), gradient
+
+
+@loss_and_gradient.register
+def _(model: ShallowPLRNN, x: Floats, forcing: Forcing, with_gradient: bool) -> tuple[float, Floats]:
+    count, length, seen = x.shape
+    vector = training_vector(model)
+    gradient = np.empty(vector.size if with_gradient else 0)
+    loss = shallow_kernels.loss_and_gradient(
+        vector,
+        model.latent_dim,
+        model.hidden,
+        model.gates_per_hidden == 2,
+        x.reshape(count * length, seen),
+        True if np.isnan(x).any() else None,
         np.arange(count, dtype=np.int64) * length,
         length,
         forcing.interval,

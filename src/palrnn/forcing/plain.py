@@ -1,12 +1,13 @@
 """Teacher forcing for every family: the forced rollout and its adjoint from affine pieces and pullbacks.
 
-With lambda_t = dL/dz_t before forcing and e_t = 2 (z_t[:N] - x_t) / ((T - 1) B), backwards in time,
+With lambda_t = dL/dz_t before forcing and e_t = 2 (z_t[:N] - x_t) / weight, backwards in time,
 
     lambda_t = F_t J(c_t)^T lambda_{t+1} + e_t,   F_t = I, with 1 - strength on observed units where forced,
     dtheta = sum_t lambda_{t+1}^T dF/dtheta,
 
-which is what `palrnn.forcing.kernels.rollout` does for an AL-RNN. Gates are hard here, so parameters that
-only move a threshold have no gradient. In double precision throughout.
+which is what `palrnn.forcing.kernels.rollout` does for an AL-RNN. The weight is (T - 1) B, or with gaps
+(NaN), which have no error and force nothing, the number of entries seen over N. Gates are hard here, so
+parameters that only move a threshold have no gradient. In double precision throughout.
 """
 
 from __future__ import annotations
@@ -28,36 +29,37 @@ def forced_loss(
     Without ``with_gradient`` the second result is empty.
     """
     batch, length, seen = x.shape
+    weight = np.count_nonzero(~np.isnan(x[:, 1:])) / seen
     z, errors, visited = model.embed(inputs[0]), np.zeros((length, batch, seen)), []
     # a model that runs away overflows on its way; its loss is then not finite, which is what is reported
     with np.errstate(over="ignore", invalid="ignore"):
         for t in range(length - 1):
             if t > 0 and t % interval == 0:
-                z[:, :seen] = (1.0 - strength) * z[:, :seen] + strength * inputs[t // interval]
+                forced = (1.0 - strength) * z[:, :seen] + strength * inputs[t // interval]
+                z[:, :seen] = np.where(np.isnan(inputs[t // interval]), z[:, :seen], forced)
             c = codes(model, z)
             J, b = model.affine(c)
             visited.append((z, c, J))
             z = (J @ z[..., None])[..., 0] + b
-            errors[t + 1] = z[:, :seen] - x[:, t + 1]
-        loss = float(np.square(errors).sum()) / ((length - 1) * batch)
+            errors[t + 1] = np.where(np.isnan(x[:, t + 1]), 0.0, z[:, :seen] - x[:, t + 1])
+        loss = float(np.square(errors).sum()) / weight
         if not with_gradient:
             return loss, np.empty(0)
-        return loss, _gradient(model, errors, visited, inputs[0], interval, strength)
+        return loss, _gradient(model, 2.0 / weight * errors, visited, inputs, interval, strength)
 
 
 def _gradient(
-    model: Any, errors: Floats, visited: list[Any], first: Floats, interval: int, strength: float
+    model: Any, pulls: Floats, visited: list[Any], inputs: Floats, interval: int, strength: float
 ) -> Floats:
-    length, batch, seen = errors.shape
-    scale = 2.0 / ((length - 1) * batch)
+    length, batch, seen = pulls.shape
     gradient, adjoint = np.zeros(model.theta.size), np.zeros((batch, model.latent_dim))
     for t in range(length - 2, -1, -1):
         z, c, J = visited[t]
-        adjoint[:, :seen] += scale * errors[t + 1]
+        adjoint[:, :seen] += pulls[t + 1]
         gradient += model.pullback(z, c, adjoint).sum(axis=0)
         adjoint = (adjoint[:, None, :] @ J)[:, 0]
         if t > 0 and t % interval == 0:
-            adjoint[:, :seen] *= 1.0 - strength
+            adjoint[:, :seen] *= np.where(np.isnan(inputs[t // interval]), 1.0, 1.0 - strength)
     if not hasattr(model, "embedding"):
         return gradient
-    return np.concatenate([gradient, model.embed_pullback(first, adjoint).sum(axis=0)])
+    return np.concatenate([gradient, model.embed_pullback(inputs[0], adjoint).sum(axis=0)])

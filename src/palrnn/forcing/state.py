@@ -17,7 +17,7 @@ from palrnn.engine.checks import Floats
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.history import Evaluation, History
 from palrnn.forcing.resumed import check_same_model, checked_arrays
-from palrnn.model import ALRNN, Forcing, Surrogate, family, load_checkpoint, save_checkpoint
+from palrnn.model import ALRNN, Forcing, ShallowPLRNN, Surrogate, family, load_checkpoint, save_checkpoint
 from palrnn.model.surrogate import training_vector, with_training_vector
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -102,8 +102,9 @@ def working_type(model: Surrogate, config: TrainConfig) -> type[Any]:
     return np.float64
 
 
-@working_type.register
-def _(model: ALRNN, config: TrainConfig) -> type[Any]:
+@working_type.register(ALRNN)
+@working_type.register(ShallowPLRNN)
+def _(model: ALRNN | ShallowPLRNN, config: TrainConfig) -> type[Any]:
     return np.float32 if config.precision == "single" else np.float64
 
 

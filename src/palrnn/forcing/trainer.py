@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_float, as_instance, as_series
+from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.locks import folder_lock
 from palrnn.engine.progress import Progress, listening
@@ -84,6 +85,8 @@ def train(
     progress: Progress | None = None,
 ) -> TrainResult:
     """Train a surrogate on standardised ``x``: one series ``(T, N)``, or trials, which no sequence crosses.
+
+    NaN in ``x`` means not observed (see `itf_loss`); every sequence starts at a row without a gap.
 
     It starts from ``model``, which also decides the family and its sizes, or at random, as ``config.family``
     and ``config.seed`` say. With a folder ``run``, the state is kept in ``run/checkpoint.safetensors`` every
@@ -197,12 +200,15 @@ def _fitted(config: TrainConfig, model: Surrogate, seen: int) -> TrainConfig:
         raise ValueError(
             f"model must observe {seen} columns as x has, has observed_dim = {model.observed_dim}"
         )
-    return config.changed(family=family_name(model), latent_dim=model.latent_dim, gated=model.gated)
+    sizes = {"latent_dim": model.latent_dim, "gated": model.gated, "hidden": None}
+    return config.changed(family=family_name(model), **sizes)
 
 
 def _reference(config: TrainConfig, heldout: ArrayLike | None, seen: int) -> Floats:
     if heldout is not None:
-        return as_series(heldout, "heldout", dim=seen)
+        series = as_series(heldout, "heldout", dim=seen, allow_nan=True)
+        first_whole_row(series, "heldout")
+        return series
     if config.evaluate_every is not None:
         raise ValueError("heldout must be given where evaluate_every is set")
     return np.empty((0, seen))
@@ -255,6 +261,7 @@ def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) ->
     todo = Updates(
         done=state.done,
         series=batches.series,
+        whole=batches.whole,
         starts=starts,
         noise=noise,
         length=config.sequence_length,

@@ -10,23 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
+from palrnn.forcing.kernels import shallow as shallow_kernels
 from palrnn.forcing.kernels import updates as kernels
 from palrnn.forcing.objective import TINY
 from palrnn.forcing.plain import forced_loss
-from palrnn.model import ALRNN, Surrogate
+from palrnn.model import ALRNN, ShallowPLRNN, Surrogate
 from palrnn.model.surrogate import with_training_vector
 
 
 class Updates(NamedTuple):
     """U updates to make, after ``done`` earlier ones.
 
-    ``starts (U, B)`` are the first rows of the sequences in ``series (T, N)``, ``noise (U, K, B, N)`` the
+    ``starts (U, B)`` are the first rows of the sequences in ``series (T, N)``, which has no gaps (NaN) if it
+    is ``whole``; ``noise (U, K, B, N)`` the
     input noise (U = 0 for none); sequences of ``length`` rows are forced every ``interval`` steps with
     ``strengths (U,)``; ``rates (U,)`` are the learning rates, gradients longer than ``clip`` are shortened.
     """
 
     done: int
     series: NDArray[Any]
+    whole: bool
     starts: NDArray[np.int64]
     noise: NDArray[Any]
     length: int
@@ -89,6 +92,40 @@ def _(
         model.latent_dim,
         model.gated,
         todo.series,
+        None if todo.whole else True,
+        todo.starts,
+        todo.noise,
+        todo.length,
+        todo.interval,
+        todo.strengths,
+        todo.rates,
+        todo.clip,
+        vector.dtype.type(TINY[vector.dtype.name]),
+        losses,
+        norms,
+    )
+
+
+@run_updates.register
+def _(
+    model: ShallowPLRNN,
+    vector: NDArray[Any],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    todo: Updates,
+    losses: Floats,
+    norms: Floats,
+) -> int:
+    return shallow_kernels.updates(
+        vector,
+        first,
+        second,
+        todo.done,
+        model.latent_dim,
+        model.hidden,
+        model.gates_per_hidden == 2,
+        todo.series,
+        None if todo.whole else True,
         todo.starts,
         todo.noise,
         todo.length,

@@ -4,8 +4,9 @@
 
 with S_t = dz_t / dtheta along the forced rollout. It is the generalised Gauss-Newton matrix of the
 teacher-forcing loss read as a Gaussian pseudo-likelihood, per step, conditioned on the one code path of the
-forced rollout. Its rank is at most ``(T - 1) N``. The dense matrix costs O(T M^4); a product with a
-vector costs only O(T M^2), so leading eigenpairs are within reach when p x p is not.
+forced rollout. What was not seen (NaN) adds nothing. Its rank is at most ``(T - 1) N``. The dense matrix
+costs O(T M^4); a product with a vector costs only O(T M^2), so leading eigenpairs are within reach when p x p
+is not.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from palrnn.engine.checks import Floats, as_floats, as_int, as_series, frozen
+from palrnn.engine.gaps import refuse_gap_at_start
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
-from palrnn.geometry.sensitivity import Sensitivity, forced_states, sensitivity
+from palrnn.geometry.sensitivity import Sensitivity, forced_states, forcing_strengths, sensitivity
 from palrnn.model import PALRNN, Forcing, Noise, Surrogate, as_forcing, as_noise, drift_of
 
 # rows of sensitivities held at once, in numbers: 32 MB whatever the length of the series
@@ -39,7 +41,9 @@ class ITFOperator:
     ``operator @ v`` multiplies by a vector ``(p,)`` or a matrix ``(p, k)``; `trace`, `leading` and `dense`
     give more. ``model`` is of any family (of a PAL-RNN, the drift). ``forcing`` is a `Forcing`, of which the
     final strength counts, or an interval tau. ``observation`` is the weight Lambda: a `Noise`, one deviation,
-    or one per observed coordinate.
+    or one per observed coordinate. NaN in ``x`` after its first row means not observed: it is not forced, and
+    no prediction of it counts; the sum over what was seen is still divided by ``T - 1``, as the information
+    of the whole segment is by its length.
     """
 
     model: Any
@@ -59,25 +63,27 @@ class ITFOperator:
     ) -> None:
         """Run the forced rollout; one that diverges has no Fisher information."""
         drift, forcing = drift_of(model), as_forcing(forcing).final
-        series = frozen(as_series(x, dim=drift.observed_dim))
+        series = frozen(as_series(x, dim=drift.observed_dim, allow_nan=True))
+        refuse_gap_at_start(series, "x")
         seen, steps = drift.observed_dim, len(series) - 1
         noise = as_noise(observation, "observation", seen)
-        states, diverged = forced_states(drift, series, forcing)
+        strengths = forcing_strengths(series, forcing)
+        states, diverged = forced_states(drift, series, strengths)
         if diverged >= 0:
             raise ForcedDivergenceError(
                 f"the forced rollout diverged at step {diverged}: the ITF Fisher is not defined"
             )
         # correlated noise: rows are scaled by time only, and made independent one step at a time
-        whiten = None if noise.is_diagonal else np.linalg.inv(noise.root(seen))
+        whiten = None if noise.is_diagonal else _whitening(noise.covariance(seen), series[1:])
         std = np.broadcast_to(noise.std, seen) if noise.is_diagonal else np.ones(seen)
-        scale = np.full(seen, 1.0) / (std * np.sqrt(steps))
+        scale = np.where(np.isnan(series[1:]), 0.0, np.full(seen, 1.0) / (std * np.sqrt(steps)))
         values = {
             "model": drift,
             "x": series,
             "forcing": forcing,
             "observation": noise,
             "_states": states,
-            "_sensitivity": sensitivity(drift, states, forcing, scale),
+            "_sensitivity": sensitivity(drift, states, strengths, scale),
             "_whiten": whiten,
         }
         for name, value in values.items():
@@ -91,8 +97,8 @@ class ITFOperator:
 
     @property
     def max_rank(self) -> int:
-        """What the rank cannot exceed: the number of predictions ``(T - 1) N``, and p."""
-        return min(self._states.shape[0] * self.model.observed_dim, self.shape[0])
+        """What the rank cannot exceed: the number of predictions seen, at most ``(T - 1) N``, and p."""
+        return min(int(np.count_nonzero(~np.isnan(self.x[1:]))), self.shape[0])
 
     def __matmul__(self, v: ArrayLike) -> Floats:
         vectors = as_floats(v, "v")
@@ -105,7 +111,7 @@ class ITFOperator:
     def _product(self, v: Floats) -> Floats:
         forward = self._sensitivity.tangent(v)
         if self._whiten is not None:
-            forward = forward @ (self._whiten.T @ self._whiten)
+            forward = np.einsum("tij,tik,tk->tj", self._whiten, self._whiten, forward)
         return self._sensitivity.cotangent(forward)
 
     def trace(self) -> float:
@@ -141,10 +147,25 @@ class ITFOperator:
         for begin in range(0, steps, chunk):
             rows = np.empty((min(chunk, steps - begin), seen, size))
             self._sensitivity.rows(begin, S, rows)
-            yield (rows if self._whiten is None else self._whiten @ rows).reshape(-1, size)
+            if self._whiten is not None:
+                rows = self._whiten[begin : begin + len(rows)] @ rows
+            yield rows.reshape(-1, size)
 
     def __repr__(self) -> str:
         return f"ITFOperator({self.model!r}, steps={len(self.x)}, {self.forcing!r}, p={self.shape[0]})"
+
+
+def _whitening(covariance: Floats, x: Floats) -> Floats:
+    """Return the inverse Cholesky factors of the noise of what was seen in each row of ``x (T, N)``.
+
+    ``(T, N, N)``, zero in the rows and columns of what was not seen.
+    """
+    patterns, which = np.unique(~np.isnan(x), axis=0, return_inverse=True)
+    roots = np.zeros((len(patterns), *covariance.shape))
+    for root, pattern in zip(roots, patterns, strict=True):
+        seen = np.ix_(pattern, pattern)
+        root[seen] = np.linalg.inv(np.linalg.cholesky(covariance[seen]))
+    return np.asarray(roots[which.reshape(-1)])
 
 
 def itf_fisher(
@@ -157,7 +178,8 @@ def itf_fisher(
 
     ``x (T, N)`` is one segment in the model's coordinates; ``forcing`` a `Forcing`, or an interval tau for
     identity forcing (0-based ``i % tau == 0, i > 0``); ``observation`` the weight Lambda, as one deviation,
-    one per coordinate, or a `Noise`. See `ITFOperator` for models whose p x p matrix does not fit.
+    one per coordinate, or a `Noise`. See `ITFOperator` for gaps (NaN), and for models whose p x p matrix does
+    not fit.
     """
     return ITFOperator(model, x, forcing, observation).dense()
 

@@ -4,6 +4,8 @@ Time is 0-based: ``x[0]`` embeds, step i maps the (forced) state zbar_i to z_{i+
 forced at the steps of the policy. The initial condition is fixed, so its sensitivity is zero:
 
     S_{i+1} = J(c_i) F_i S_i + V_i,   V_i = dF/dtheta at zbar_i,   F_i = 1 - strength on observed units
+
+A strength belongs to a step and a coordinate: what was not seen (NaN) is not forced, and not predicted.
 """
 
 from __future__ import annotations
@@ -24,16 +26,23 @@ from palrnn.model.engine import codes, step
 _CHUNK = 4_000_000
 
 
+def forcing_strengths(x: Floats, forcing: Forcing) -> Floats:
+    """Return the strength of forcing at each step and coordinate of ``x (T, N)``: ``(T-1, N)``."""
+    return np.where(np.isnan(x[:-1]), 0.0, forcing.strengths(len(x) - 1)[:, None])
+
+
 @singledispatch
-def forced_states(model: Surrogate, x: Floats, forcing: Forcing) -> tuple[Floats, int]:
+def forced_states(model: Surrogate, x: Floats, strengths: Floats) -> tuple[Floats, int]:
     """Return ``(T-1, M)``, the states that the map is applied to along the forced rollout on ``x (T, N)``.
 
-    The second result is the step at which the rollout left every bound, or -1.
+    ``strengths (T-1, N)`` are those of `forcing_strengths`. The second result is the step at which the
+    rollout left every bound, or -1.
     """
-    seen, strengths = x.shape[1], forcing.strengths(len(x))
+    seen = x.shape[1]
     states, z = np.empty((len(x) - 1, model.latent_dim)), model.embed(x[0])
     for t in range(len(states)):
-        z[:seen] = (1.0 - strengths[t]) * z[:seen] + strengths[t] * x[t]
+        forced = (1.0 - strengths[t]) * z[:seen] + strengths[t] * x[t]
+        z[:seen] = np.where(strengths[t] > 0.0, forced, z[:seen])
         if not np.abs(z).max() <= BOUND:
             return states, t
         states[t] = z
@@ -42,15 +51,14 @@ def forced_states(model: Surrogate, x: Floats, forcing: Forcing) -> tuple[Floats
 
 
 @forced_states.register
-def _(model: ALRNN, x: Floats, forcing: Forcing) -> tuple[Floats, int]:
+def _(model: ALRNN, x: Floats, strengths: Floats) -> tuple[Floats, int]:
     states = np.empty((len(x) - 1, model.latent_dim))
     network = (model.A, model.W, model.h, model.gated)
-    policy = (forcing.interval, forcing.strength)
-    return states, kernels.forced_states(*network, model.embed(x[0]), x, *policy, BOUND, states)
+    return states, kernels.forced_states(*network, model.embed(x[0]), x, strengths, BOUND, states)
 
 
 class Sensitivity(Protocol):
-    """The derivative of the predictions z_1[:N] .. z_{T-1}[:N] in theta, each row times ``scale (N,)``."""
+    """The derivative of the predictions z_1[:N] .. z_{T-1}[:N] in theta, each times ``scale (T-1, N)``."""
 
     def rows(self, begin: int, S: Floats, rows: Floats) -> None:
         """Fill ``rows (steps, N, p)`` from step ``begin`` on; ``S (M, p)`` is carried from call to call."""
@@ -70,15 +78,15 @@ class Sensitivity(Protocol):
 
 
 @singledispatch
-def sensitivity(model: Surrogate, states: Floats, forcing: Forcing, scale: Floats) -> Sensitivity:
+def sensitivity(model: Surrogate, states: Floats, strengths: Floats, scale: Floats) -> Sensitivity:
     """Return the sensitivity along the forced rollout ``states (T-1, M)``."""
     c = codes(model, states)
-    return _Plain(model, states, c, model.affine(c)[0], 1.0 - forcing.strengths(len(states)), scale)
+    return _Plain(model, states, c, model.affine(c)[0], 1.0 - strengths, scale)
 
 
 @dataclass(frozen=True, eq=False)
 class _Plain:
-    """From the pieces and pullbacks of any family; ``keep (T-1,)`` is 1 - strength at each step."""
+    """From the pieces and pullbacks of any family; ``keep (T-1, N)`` is 1 - strength."""
 
     model: Surrogate
     states: Floats
@@ -89,37 +97,37 @@ class _Plain:
 
     def _advance(self, t: int, S: Floats) -> Floats:
         forced = np.array(S)
-        forced[: len(self.scale)] *= self.keep[t]
+        forced[: self.keep.shape[1]] *= self.keep[t, :, None]
         V = self.model.pullback(self.states[t], self.codes[t], np.eye(len(S)))
         return np.asarray(self.J[t] @ forced + V)
 
     def rows(self, begin: int, S: Floats, rows: Floats) -> None:
         for k in range(len(rows)):
             S[:] = self._advance(begin + k, S)
-            rows[k] = self.scale[:, None] * S[: len(self.scale)]
+            rows[k] = self.scale[begin + k, :, None] * S[: self.keep.shape[1]]
 
     def trace(self) -> float:
         S, total = np.zeros((self.model.latent_dim, self.model.theta.size)), 0.0
         for t in range(len(self.states)):
             S = self._advance(t, S)
-            total += float(np.square(self.scale[:, None] * S[: len(self.scale)]).sum())
+            total += float(np.square(self.scale[t, :, None] * S[: self.keep.shape[1]]).sum())
         return total
 
     def tangent(self, v: Floats) -> Floats:
-        seen = len(self.scale)
+        seen = self.keep.shape[1]
         s, along = np.zeros(self.model.latent_dim), np.empty((len(self.states), seen))
         for t in range(len(self.states)):
             s[:seen] *= self.keep[t]
             V = self.model.pullback(self.states[t], self.codes[t], np.eye(len(s)))
             s = self.J[t] @ s + V @ v
-            along[t] = self.scale * s[:seen]
+            along[t] = self.scale[t] * s[:seen]
         return along
 
     def cotangent(self, r: Floats) -> Floats:
-        seen, steps = len(self.scale), len(self.states)
+        seen, steps = self.keep.shape[1], len(self.states)
         adjoints, back = np.empty_like(self.states), np.zeros(self.model.latent_dim)
         for t in range(steps - 1, -1, -1):
-            back[:seen] += self.scale * r[t]
+            back[:seen] += self.scale[t] * r[t]
             adjoints[t] = back
             back = self.J[t].T @ back
             back[:seen] *= self.keep[t]
@@ -131,8 +139,8 @@ class _Plain:
 
 
 @sensitivity.register
-def _(model: ALRNN, states: Floats, forcing: Forcing, scale: Floats) -> Sensitivity:
-    return _Compiled(model, states, (forcing.interval, forcing.strength), scale)
+def _(model: ALRNN, states: Floats, strengths: Floats, scale: Floats) -> Sensitivity:
+    return _Compiled(model, states, 1.0 - strengths, scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,25 +149,25 @@ class _Compiled:
 
     model: ALRNN
     states: Floats
-    policy: tuple[int, float]
+    keep: Floats
     scale: Floats
 
     def rows(self, begin: int, S: Floats, rows: Floats) -> None:
         model = self.model
         kernels.sensitivity_rows(
-            model.A, model.W, model.gated, self.states, begin, *self.policy, self.scale, S, rows
+            model.A, model.W, model.gated, self.states, begin, self.keep, self.scale, S, rows
         )
 
     def trace(self) -> float:
-        model, policy = self.model, (*self.policy, self.scale)
-        return float(kernels.sensitivity_trace(model.A, model.W, model.gated, self.states, *policy))
+        model, rows = self.model, (self.keep, self.scale)
+        return float(kernels.sensitivity_trace(model.A, model.W, model.gated, self.states, *rows))
 
     def tangent(self, v: Floats) -> Floats:
-        model, along = self.model, np.empty((len(self.states), len(self.scale)))
-        kernels.tangent(model.A, model.W, model.gated, self.states, *self.policy, self.scale, v, along)
+        model, along = self.model, np.empty(self.scale.shape)
+        kernels.tangent(model.A, model.W, model.gated, self.states, self.keep, self.scale, v, along)
         return along
 
     def cotangent(self, r: Floats) -> Floats:
         model, product = self.model, np.empty(self.model.theta.size)
-        kernels.cotangent(model.A, model.W, model.gated, self.states, *self.policy, self.scale, r, product)
+        kernels.cotangent(model.A, model.W, model.gated, self.states, self.keep, self.scale, r, product)
         return product

@@ -10,8 +10,8 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.data import windows as windows_of
 from palrnn.engine.checks import Floats, as_int, as_trials
+from palrnn.engine.gaps import spaced_starts
 from palrnn.engine.processors import available_processors
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
@@ -65,6 +65,8 @@ def windowed_evidence(
 ) -> Evidence:
     """Return log p(x_{t+1:t+L} | x_t) / (L N) of the non-overlapping windows of ``sequences`` (eq. evidence).
 
+    A window starts at a row without gaps (NaN): after one that has some, at the next that has none.
+
     ``sequences`` is one series ``(T, N)``, several ``(K, T, N)``, or a list of series. ``windows`` picks that
     many windows at random, without repetition; by default all. A window keeps its random stream whichever
     others are picked. Windows run in parallel ``threads`` (by default one per processor); the result does not
@@ -100,9 +102,9 @@ def _windows(model: PALRNN, sequences: ArrayLike | Sequence[ArrayLike], length: 
     stretches: list[Floats] = []
     for number, series in enumerate(several):
         name = f"sequences[{number}]" if len(several) > 1 else "sequences"
-        for k, window in enumerate(windows_of(series, length)):
-            if np.isnan(window[0]).any():
-                place = f"row {k * length} has NaN"
-                raise ValueError(f"window {k} of {name} must start with a full observation, {place}")
-            stretches.append(window.copy())  # windows are views; kernels want memory of their own
+        starts = spaced_starts(series, length + 1, length)
+        if not starts:
+            raise ValueError(f"{name} must have a row without gaps that {length} rows follow, has none")
+        # kernels want memory of their own
+        stretches += [series[start : start + length + 1].copy() for start in starts]
     return stretches

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_float, as_int, as_series
+from palrnn.engine.gaps import first_whole_row, refuse_empty_columns
 from palrnn.engine.seeds import generator
 from palrnn.invariants.spectrum import spectrum_distance
 from palrnn.invariants.state_space import dstsp
@@ -108,7 +109,9 @@ def _couples(
         return [
             (source.simulate(length, seed=a, **how), source.simulate(length, seed=b, **how)) for a, b in seeds
         ]
-    series = as_series(source, "source")
+    series = as_series(source, "source", allow_nan=True)
+    refuse_empty_columns([series], "source")
+    first_whole_row(series, "source")
     stretches = len(series) // length
     if stretches < 2:
         raise ValueError(f"source must hold two stretches of length={length}, has {len(series)} steps")

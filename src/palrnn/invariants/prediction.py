@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_int, as_series
+from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
 from palrnn.engine.kernel import pin_blas
 from palrnn.model import PALRNN, Surrogate, drift_of
 from palrnn.model.engine import step
@@ -63,38 +64,55 @@ def prediction_error(
     starts of the first time at which ``|forecast - x|`` exceeds ``threshold`` times the root mean square
     deviation of ``x`` from its mean, looked for up to ``horizon`` steps and counted in Lyapunov times ``1 /
     lyapunov``, for the largest exponent of the true system per unit of time.
+
+    With gaps (NaN), forecasts start at rows that have none, and are compared with what was seen.
     """
     drift = drift_of(model)
     n = as_int(n, "n", least=1)
-    series = as_series(x, min_steps=n + 1, dim=drift.observed_dim)
+    series = as_series(x, min_steps=n + 1, dim=drift.observed_dim, allow_nan=True)
+    refuse_empty_columns([series], "x")
     dt, threshold = as_float(dt, "dt", above=0.0), as_float(threshold, "threshold", above=0.0)
-    horizon = min(as_int(horizon, "horizon", least=1), len(series) - 1)
-    starts = min(as_int(starts, "starts", least=1), len(series) - horizon)
+    longest = len(series) - 1 - first_whole_row(series, "x")
+    horizon = min(as_int(horizon, "horizon", least=1), max(1, longest))
+    possible = _starts(series, horizon)
+    starts = min(as_int(starts, "starts", least=1), len(possible))
     exponent = None if lyapunov is None else as_float(lyapunov, "lyapunov", above=0.0)
     pin_blas()
-    chosen = np.linspace(0, len(series) - 1 - horizon, starts).astype(np.int64)
+    chosen = possible[np.linspace(0, len(possible) - 1, starts).astype(np.int64)]
     valid = _valid_steps(drift, series, chosen, horizon, threshold)
     valid_time = None if exponent is None else float(valid.mean()) * dt * exponent
     return PredictionError(_mean_squares(drift, series, n), valid, valid_time, horizon, threshold)
 
 
+def _starts(series: Floats, ahead: int) -> NDArray[np.int64]:
+    """Return the rows without a gap from which ``ahead`` rows follow."""
+    starts = np.flatnonzero(whole_rows(series)[: len(series) - ahead])
+    if not len(starts):
+        raise ValueError(f"x must have a row without gaps that {ahead} rows follow, has none")
+    return starts
+
+
 def _mean_squares(drift: Surrogate, series: Floats, n: int) -> Floats:
-    total, count = np.zeros(n), len(series) - n
-    for first in range(0, count, _CHUNK):
-        begin = np.arange(first, min(first + _CHUNK, count))
+    total, counts, starts = np.zeros(n), np.zeros(n), _starts(series, n)
+    for first in range(0, len(starts), _CHUNK):
+        begin = starts[first : first + _CHUNK]
         for ahead, seen in enumerate(_forecasts(drift, series[begin], n), start=1):
             total[ahead - 1] += _squares(seen, series[begin + ahead]).sum()
-    return total / (count * drift.observed_dim)
+            counts[ahead - 1] += np.count_nonzero(~np.isnan(series[begin + ahead]))
+    # nothing seen that far ahead of any start: nothing is known about the error there
+    return np.where(counts > 0, total / np.maximum(counts, 1.0), np.nan)
 
 
 def _valid_steps(
     drift: Surrogate, series: Floats, begin: NDArray[np.int64], horizon: int, threshold: float
 ) -> Floats:
-    bound = threshold**2 * series.var(axis=0).sum()
+    variance = np.nanvar(series, axis=0)
     valid = np.full(len(begin), float(horizon))
     for ahead, seen in enumerate(_forecasts(drift, series[begin], horizon), start=1):
+        truth = series[begin + ahead]
+        bound = threshold**2 * np.where(np.isnan(truth), 0.0, variance).sum(axis=1)
         # a step counts only if all before it did
-        failed = (valid == horizon) & ~(_squares(seen, series[begin + ahead]).sum(axis=1) <= bound)
+        failed = (valid == horizon) & ~(_squares(seen, truth).sum(axis=1) <= bound)
         valid[failed] = ahead - 1
     return valid
 
@@ -110,6 +128,7 @@ def _forecasts(drift: Surrogate, x: Floats, n: int) -> Iterator[Floats]:
 
 
 def _squares(forecast: Floats, truth: Floats) -> Floats:
+    """Squared errors: 0 where the truth was not seen, infinite where the forecast has overflown."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = (forecast - truth) ** 2
-    return np.where(np.isnan(squares), np.inf, squares)
+    return np.where(np.isnan(truth), 0.0, np.where(np.isnan(squares), np.inf, squares))

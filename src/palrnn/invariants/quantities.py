@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_instance, as_int, as_series, as_shape
+from palrnn.engine.gaps import first_whole_row
 from palrnn.invariants.free_run import free_run
 from palrnn.invariants.lyapunov import DivergenceError, LyapunovSpectrum, lyapunov_spectrum
 from palrnn.invariants.spectrum import spectrum_distance
@@ -96,14 +97,15 @@ def quantities_of_interest(
     """Return how a long free run of ``model`` compares with ``reference (T, N)``, in raw coordinates.
 
     A surrogate runs with hard gates, a `PALRNN` is sampled with all its noise (pass ``model.drift`` for its
-    hard-gated counterpart). The run starts at ``x1``, by default the first reference point, and keeps
+    hard-gated counterpart). The run starts at ``x1``, by default the first reference point that has no gap
+    (NaN, which `dstsp` and `spectrum_distance` leave out), and keeps
     ``steps`` states, by default as many as the reference has, after ``discard``. Compared are the observed
     coordinates, with observation noise only if ``observation_noise``. ``k`` Lyapunov exponents come from the
     same start and length. ``bins`` to ``delay`` are settings of `dstsp`.
     """
     seen = drift_of(model).observed_dim
-    truth = as_series(reference, "reference", dim=seen)
-    first = truth[0] if x1 is None else as_shape(x1, "x1", (seen,))
+    truth = as_series(reference, "reference", dim=seen, allow_nan=True)
+    first = truth[first_whole_row(truth, "reference")] if x1 is None else as_shape(x1, "x1", (seen,))
     scale = Standardizer(np.zeros(seen), np.ones(seen)) if standardizer is None else standardizer
     as_instance(scale, "standardizer", Standardizer)
     return quantities_from(

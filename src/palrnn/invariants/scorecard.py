@@ -153,7 +153,7 @@ def scorecard(
         known = lyapunov_spectrum(reference, truth[-1], steps=max(20_000, _REFERENCE_WORK // dim**2), dt=dt)
         lyapunov = known.largest if lyapunov is None else lyapunov
     else:
-        source = as_series(reference, "reference", min_steps=40, dim=drift.observed_dim)
+        source = as_series(reference, "reference", min_steps=40, dim=drift.observed_dim, allow_nan=True)
         steps = min(steps, len(source) // 2)
         truth = source[:steps]
     common: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol}
@@ -202,7 +202,7 @@ def scorecard(
 def _seen_noise(series: Any) -> Floats | None:
     """Return the noise in a series, if there is enough of it to be seen in a score."""
     level = noise_level(series)
-    return level if (level > _SEEN_NOISE * series.std(axis=0)).any() else None
+    return level if (level > _SEEN_NOISE * np.nanstd(series, axis=0)).any() else None
 
 
 def _fixed_points(drift: Surrogate, symbols: SymbolicDynamics | None) -> FixedPoints | None:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from palrnn.data import delay_embed, suggest_tau
 from palrnn.engine.checks import Floats, as_float, as_int, as_series, one_of
+from palrnn.engine.gaps import whole_rows
 from palrnn.invariants.kernels import state_space as kernels
 from palrnn.invariants.mixture import mixture_divergence
 
@@ -77,8 +78,9 @@ def dstsp(
 ) -> StateSpaceDivergence:
     """Return D_stsp = KL(reference || generated) of ``generated (T', N)`` against ``reference (T, N)``.
 
-    Both series are in raw coordinates. ``smoothing`` is added to every bin's count, which is nothing in three
-    dimensions (0.27 points over 30^3 bins) and most of the mass in six (7,290 points over 30^6). Protocols:
+    Both series are in raw coordinates; rows with gaps (NaN) are left out. ``smoothing`` is added to every
+    bin's count, which is nothing in three dimensions (0.27 points over 30^3 bins) and most of the mass in six
+    (7,290 points over 30^6). Protocols:
 
     - ``paper``: the box is the reference's minimum and maximum; generated points outside it have no bin and
       do not enter the normalisation, but are reported in ``outside``;
@@ -93,10 +95,11 @@ def dstsp(
     ``mixture_std`` reference deviations at every point and is integrated with ``samples`` draws (with
     ``seed``); it knows no protocols.
     """
-    truth = as_series(reference, "reference")
-    model = as_series(generated, "generated", min_steps=1, dim=truth.shape[1])
+    truth = as_series(reference, "reference", allow_nan=True)
+    model = as_series(generated, "generated", min_steps=1, dim=truth.shape[1], allow_nan=True)
     if delay is not None:
         truth, model = (_delayed(series, delay) for series in (truth, model))
+    truth, model = _whole(truth, "reference"), _whole(model, "generated")
     bins = as_int(bins, "bins", least=1)
     smoothing = as_float(smoothing, "smoothing", above=0.0)
     protocol, seed = one_of(protocol, "protocol", PROTOCOLS), as_int(seed, "seed", most=None)
@@ -114,6 +117,13 @@ def dstsp(
     p, _ = _cells(truth, low, high, bins, protocol)
     value = _smoothed_divergence(p, q, smoothing, bins ** truth.shape[1])
     return StateSpaceDivergence(value, outside, len(q), len(p), protocol=protocol)
+
+
+def _whole(series: Floats, name: str) -> Floats:
+    whole = whole_rows(series)
+    if not whole.any():
+        raise ValueError(f"{name} must have a row without gaps, every row has a gap (NaN)")
+    return series if whole.all() else series[whole]
 
 
 def _delayed(series: Floats, delay: int) -> Floats:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_int, as_series
+from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
 from palrnn.model import PALRNN, Surrogate, drift_of
 from palrnn.model.engine import advance
 from palrnn.model.rollout import BOUND
@@ -132,7 +133,7 @@ def viability(
     points = as_series(starts, "starts", min_steps=10, dim=drift.observed_dim)
     steps = as_int(steps, "steps", least=1000)
     threshold = as_float(still, "still", above=0.0)
-    box = None if data is None else _box(as_series(data, "data", dim=drift.observed_dim))
+    box = None if data is None else _box(as_series(data, "data", dim=drift.observed_dim, allow_nan=True))
     fates, together = [], max(1, _UNITS // drift.latent_dim)
     for first in range(0, len(points), together):
         group = drift.embed(points[first : first + together])
@@ -142,14 +143,20 @@ def viability(
 
 
 def spread_starts(x: ArrayLike, count: int = 10) -> Floats:
-    """Return ``count`` rows of ``x (T, N)`` at equal distances in time, from the first on."""
-    series = as_series(x, min_steps=1)
+    """Return ``count`` rows of ``x (T, N)`` at equal distances in time, from the first on.
+
+    Rows with gaps (NaN) are passed over.
+    """
+    series = as_series(x, min_steps=1, allow_nan=True)
     count = as_int(count, "count", least=1)
+    first_whole_row(series, "x")
+    series = series[whole_rows(series)]
     return series[np.linspace(0, len(series) - 1, count).round().astype(np.int64)]
 
 
 def _box(data: Floats) -> tuple[Floats, Floats]:
-    low, high = data.min(axis=0), data.max(axis=0)
+    refuse_empty_columns([data], "data")
+    low, high = np.nanmin(data, axis=0), np.nanmax(data, axis=0)
     margin = _MARGIN * (high - low)
     return low - margin, high + margin
 

@@ -11,6 +11,7 @@ from palrnn.model.checkpoint import (
 from palrnn.model.contract import SurrogateError, check_surrogate
 from palrnn.model.engine import PiecewiseAffine
 from palrnn.model.families.alrnn import ALRNN, initial_alrnn
+from palrnn.model.families.shallow import ClippedShallowPLRNN, ShallowPLRNN
 from palrnn.model.forcing_policy import Forcing, as_forcing, policy
 from palrnn.model.noise import Noise, ObservationMap, as_noise
 from palrnn.model.palrnn import PALRNN, Sample, drift_of
@@ -24,12 +25,14 @@ __all__ = [
     "PALRNN",
     "Checkpoint",
     "CheckpointError",
+    "ClippedShallowPLRNN",
     "Forcing",
     "Noise",
     "ObservationMap",
     "PiecewiseAffine",
     "Rollout",
     "Sample",
+    "ShallowPLRNN",
     "Surrogate",
     "SurrogateError",
     "as_forcing",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from palrnn.engine.checks import Floats, as_float, as_int, one_of
+from palrnn.engine.gaps import whole_rows
 from palrnn.model.engine import jacobian
 from palrnn.model.forcing_policy import Forcing, policy
 
@@ -161,17 +162,20 @@ def critical_strength(model: Surrogate, x: Floats) -> float:
     """Return max(0, 1 - 1 / sigma) with sigma the greatest growth per step along the sequences ``(B, T, N)``.
 
     Growth is |J_{T-1} ... J_1|^(1/(T-1)), the geometric mean of what the product of Jacobians does, with the
-    Jacobians at the embedded observations.
+    Jacobians at the embedded observations. A row with a gap (NaN) has no Jacobian and does not count.
     """
-    z = model.embed(x)
-    product = np.broadcast_to(np.eye(model.latent_dim), (len(x), model.latent_dim, model.latent_dim))
+    whole = whole_rows(x[:, :-1])
+    z = model.embed(np.where(np.isnan(x), 0.0, x))
+    eye = np.eye(model.latent_dim)
+    product = np.broadcast_to(eye, (len(x), model.latent_dim, model.latent_dim))
     logs = np.zeros(len(x))
     for t in range(x.shape[1] - 1):
-        product = jacobian(model, z[:, t]) @ product
+        J = jacobian(model, z[:, t])
+        product = (J if whole[:, t].all() else np.where(whole[:, t, None, None], J, eye)) @ product
         size = np.linalg.norm(product, axis=(1, 2))
         # a product that vanishes stays zero: its growth is zero, too
         logs += np.log(np.where(size > 0, size, 1e-300))
         product = product / np.where(size > 0, size, 1.0)[:, None, None]
     logs += np.log(np.maximum(np.linalg.norm(product, ord=2, axis=(1, 2)), 1e-300))
-    growth = float(np.exp(logs.max() / (x.shape[1] - 1)))
+    growth = float(np.exp((logs / np.maximum(whole.sum(axis=1), 1)).max()))
     return 1.0 - 1.0 / growth if growth > 1.0 else 0.0

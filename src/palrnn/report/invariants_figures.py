@@ -111,7 +111,7 @@ def attractor_figure(
 
     A series of one column is drawn against its own past.
     """
-    truth = as_series(reference, "reference")
+    truth = as_series(reference, "reference", allow_nan=True)
     model = as_series(generated, "generated", dim=truth.shape[1])
     lag = _lag(truth) if truth.shape[1] == 1 else 0
     if lag:
@@ -144,11 +144,13 @@ def spectra_figure(
     most: int = 6,
 ) -> Figure:
     """Draw the smoothed power spectra of the first ``most`` dimensions, with their Hellinger distances."""
-    truth = as_series(reference, "reference")
+    truth = as_series(reference, "reference", allow_nan=True)
     model = as_series(generated, "generated", dim=truth.shape[1])
     length = min(len(truth), len(model))
-    p, q = (power_spectrum(series[:length], sigma=sigma) for series in (truth, model))
     distance = spectrum_distances(model, truth, sigma=sigma)
+    # as for their distance, gaps of the one are left out of the other
+    model = np.where(np.isnan(truth[:length]), np.nan, model[:length])
+    p, q = (power_spectrum(series, sigma=sigma) for series in (truth[:length], model))
     frequency = np.fft.rfftfreq(length, dt)
     shown = min(truth.shape[1], as_int(most, "most", least=1))
     with styled():
@@ -286,7 +288,7 @@ def _limits(axes: Axes, values: Floats) -> None:
 
 def _lag(series: Floats) -> int:
     """Return the first lag at which ``series (T, 1)`` has an autocorrelation below 1 / e, at most 100."""
-    x = series[:, 0] - series.mean()
+    x = np.where(np.isnan(series[:, 0]), 0.0, series[:, 0] - np.nanmean(series))
     most = min(100, len(x) - 2)
     total = float(x @ x)
     return next((lag for lag in range(1, most) if x[lag:] @ x[:-lag] < total / math.e), max(1, most))

@@ -10,6 +10,7 @@ result.report("report.html")
 
 from palrnn.runs.findings import Findings
 from palrnn.runs.folder import RunFolder
+from palrnn.runs.imputation import Imputed
 from palrnn.runs.reconstruction import Reconstruction
 from palrnn.runs.record import RunRecord, TuningSettings, TuningTask
 from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
@@ -20,6 +21,7 @@ __all__ = [
     "FilterSettings",
     "Findings",
     "GeometrySettings",
+    "Imputed",
     "InvariantSettings",
     "Reconstruction",
     "ReportSettings",

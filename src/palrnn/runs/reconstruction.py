@@ -17,6 +17,7 @@ from palrnn import __version__
 from palrnn.data import Dataset
 from palrnn.engine.checks import Floats, as_int, as_series, as_shape
 from palrnn.engine.config import Config
+from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.geometry import (
     GeometryComparison,
@@ -47,6 +48,7 @@ from palrnn.runs import tuning, view
 from palrnn.runs.advice import advice
 from palrnn.runs.findings import Result
 from palrnn.runs.folder import RunFolder
+from palrnn.runs.imputation import Imputed, imputed
 from palrnn.runs.record import TuningSettings, TuningTask
 from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
 from palrnn.runs.state import RunState
@@ -82,9 +84,11 @@ class Reconstruction(RunState):
     def generate(self, steps: int, *, x1: ArrayLike | None = None, discard: int = 0) -> Floats:
         """Return ``(steps, N)`` of a free run in raw coordinates, from ``x1`` or the first held-out point.
 
+        A held-out point with a gap is passed over.
+
         A model that diverges gives fewer steps, with a `RuntimeWarning`.
         """
-        start = self.held[0] if x1 is None else as_shape(x1, "x1", (self.drift.observed_dim,))
+        start = self._seen(self.held)[0] if x1 is None else as_shape(x1, "x1", (self.drift.observed_dim,))
         run = free_run(
             self.drift, self.standardizer.transform(start), as_int(steps, "steps", least=1), discard
         )
@@ -121,9 +125,29 @@ class Reconstruction(RunState):
         ahead = stepper.forecast(steps, paths=count, seed=seed, drifts=drifts)
         return Forecast(self.standardizer.inverse(ahead.paths))
 
+    def impute(
+        self,
+        x: ArrayLike | None = None,
+        *,
+        coverage: float = 0.9,
+        paths: int = 64,
+        states_per_path: int = 4,
+        seed: int = 0,
+        **settings: Any,
+    ) -> Imputed:
+        """Return raw ``x (T, N)``, by default the held-out part, with its gaps filled in by the smoother.
+
+        Gate paths and states are drawn given all data, before and after a gap; each gap gets their mean, and
+        a band that holds what was not seen with probability ``coverage`` if the model and its noise are right
+        (`with_noise` and tuning set the latter). ``settings`` are those of the filter.
+        """
+        series = self.held if x is None else as_series(x, dim=self.drift.observed_dim, allow_nan=True)
+        how: dict[str, Any] = {"coverage": coverage, "paths": paths, "states_per_path": states_per_path}
+        return imputed(self.probabilistic, series, self.standardizer, seed=seed, **how, **settings)
+
     def tracking(self, steps: int = _TRACKED_STEPS) -> Tracking:
         """Return what the model makes of the first held-out steps: forced as in training, and left alone."""
-        x = self.x[: as_int(steps, "steps", least=2)]
+        x = self._seen(self.x)[: as_int(steps, "steps", least=2)]
         return tracking(self.drift, x, self.forcing, self.standardizer)
 
     def invariants(self, settings: InvariantSettings | None = None, **changes: Any) -> Scorecard:
@@ -345,6 +369,11 @@ class Reconstruction(RunState):
                 asked = getattr(chosen, _SETTINGS.get(name, name), None)
                 results[name] = getattr(self, name)(*([] if asked is None else [asked]), **how)
         return view.view(self, results)
+
+    @staticmethod
+    def _seen(x: Floats) -> Floats:
+        """Return ``x`` from its first row without a gap on."""
+        return x[first_whole_row(x, "reference") :]
 
     def _once(
         self,

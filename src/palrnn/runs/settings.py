@@ -8,6 +8,7 @@ from pydantic import Field
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, Count, Level, Seed, Whole
+from palrnn.engine.gaps import whole_rows
 from palrnn.geometry import GeometryConfig
 from palrnn.inference import FilterConfig
 from palrnn.runs.record import TuningSettings
@@ -43,9 +44,13 @@ class FilterSettings(FilterConfig):
     paths: Count = 64
 
     def segment(self, x: Floats) -> Floats:
-        """Return the rows of ``x``: the first starts the filter and is not scored."""
-        steps = _steps(self, self.start, self.steps, len(x), len(x) - 1 - self.start, least=1)
-        return x[self.start : self.start + steps + 1]
+        """Return the rows of ``x``: the first starts the filter and is not scored.
+
+        A row with a gap (NaN) cannot start it: unless one was asked for, it is the next that has none.
+        """
+        start = _start(self, x, self.start)
+        steps = _steps(self, start, self.steps, len(x), len(x) - 1 - start, least=1)
+        return x[start : start + steps + 1]
 
     @property
     def filter_config(self) -> FilterConfig:
@@ -60,14 +65,20 @@ class GeometrySettings(GeometryConfig):
     steps: Annotated[Count, Field(ge=2)] = 200
 
     def segment(self, x: Floats) -> Floats:
-        """Return the rows of ``x``."""
-        steps = _steps(self, self.start, self.steps, len(x), len(x) - self.start, least=2)
-        return x[self.start : self.start + steps]
+        """Return the rows of ``x``, from the first one without a gap (NaN) on."""
+        start = _start(self, x, self.start)
+        steps = _steps(self, start, self.steps, len(x), len(x) - start, least=2)
+        return x[start : start + steps]
 
     @property
     def budget(self) -> dict[str, Any]:
         """The settings of `compare_geometries`."""
         return self.model_dump(exclude={"start", "steps"})
+
+
+def _start(settings: Config, x: Floats, start: int) -> int:
+    """Return the row to start at: the one asked for, or the first without a gap, if there is any."""
+    return start if "start" in settings.model_fields_set else start + int(whole_rows(x[start:]).argmax())
 
 
 def _steps(settings: Config, start: int, asked: int | None, rows: int, most: int, *, least: int) -> int:

@@ -31,13 +31,17 @@ class Tracking:
 
 
 def tracking(model: Surrogate, x: Floats, forcing: Forcing, standardizer: Standardizer) -> Tracking:
-    """Return the forced and the free run along standardised ``x (S, N)``, in raw coordinates."""
+    """Return the forced and the free run along standardised ``x (S, N)``, in raw coordinates.
+
+    Only what was seen is forced; the first row must have no gap (NaN).
+    """
     seen, strengths = model.observed_dim, forcing.final.strengths(len(x))
     forced, free = np.full_like(x, np.nan), np.full_like(x, np.nan)
     z, forced[0] = model.embed(x[0]), x[0]
     for t in range(len(x) - 1):
         if strengths[t] > 0:  # a strength of 1 also brings back what has diverged
-            z[:seen] = x[t] if strengths[t] == 1 else z[:seen] + strengths[t] * (x[t] - z[:seen])
+            forced_to = x[t] if strengths[t] == 1 else z[:seen] + strengths[t] * (x[t] - z[:seen])
+            z[:seen] = np.where(np.isnan(x[t]), z[:seen], forced_to)
         z = step(model, z) if (np.abs(z) <= BOUND).all() else np.full_like(z, np.nan)
         forced[t + 1] = np.where(np.abs(z[:seen]) <= BOUND, z[:seen], np.nan)
     alone = free_run(model, x[0], len(x)).observed

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from palrnn.data import Dataset, DataSettings, SeriesError
+from palrnn.data import Dataset, DataSettings
 from palrnn.data.settings import IN_MEMORY
 from palrnn.data.source import series_name
 from palrnn.engine.checks import Floats, as_instance
@@ -53,8 +53,8 @@ def reconstruct(
     """Train a surrogate of the system behind ``x``.
 
     ``x`` is a series ``(T, N)`` with time in rows, a list of trials, a data frame, a file, the name of a
-    system to simulate, or a `Dataset`. What is None has the default of `Dataset.prepare` and `TrainConfig`,
-    or is as the folder ``run`` says where training goes on there.
+    system to simulate, or a `Dataset`. NaN means not observed (`itf_loss`). What is None has the default of
+    `Dataset.prepare` and `TrainConfig`, or is as the folder ``run`` says where training goes on there.
 
     - ``latent_dim`` (M) and ``gated`` (P): how rich a model. Fewer gates make a model that is easier to read,
       more make one that fits stronger nonlinearity. ``config=TrainConfig.paper()`` has the paper's settings.
@@ -104,6 +104,7 @@ def reconstruct(
         "dt": dataset.dt,
     }
     if folder is None:
+        check_training(dataset.training, config, **how)
         result = train(dataset.training, config, progress=progress, **how)
     else:
         folder.check(_inputs(dataset))
@@ -148,7 +149,7 @@ def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Data
     if isinstance(x, Dataset):
         if given:
             raise ValueError(f"{min(given)} is a setting of Dataset.prepare, which has made x already")
-        return _complete(x)
+        return x
     known = {} if before is None or before.data is None else before.data.model_dump(exclude_none=True)
     series = known.pop("series", None)
     if x is None and series in (None, IN_MEMORY):
@@ -156,13 +157,7 @@ def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Data
         raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
     if x is not None and series_name(x) != series:
         known = {}
-    return _complete(Dataset.prepare(series if x is None else x, **(known | dict(given))))
-
-
-def _complete(dataset: Dataset) -> Dataset:
-    if dataset.first_gap is not None and dataset.settings["series"] == IN_MEMORY:
-        raise SeriesError(f"x: {dataset.first_gap}: the value is missing (NaN)")
-    return dataset.complete()
+    return Dataset.prepare(series if x is None else x, **(known | dict(given)))
 
 
 def _config(
@@ -170,7 +165,7 @@ def _config(
 ) -> TrainConfig:
     """Return the settings of training, with what nobody has given chosen to suit the data."""
     if model is not None:
-        sizes = {"latent_dim": model.latent_dim, "gated": model.gated}
+        sizes = {"latent_dim": model.latent_dim, "gated": model.gated, "hidden": None}
         given |= {"family": family_name(model), **sizes}
     known = config.model_fields_set | given.keys()
     choices: dict[str, Any] = {"sequence_length": dataset.sequence_length(config.sequence_length)}

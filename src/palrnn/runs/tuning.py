@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from palrnn.data import Dataset, lorenz63
 from palrnn.data.systems import make_system
 from palrnn.engine.checks import Floats
+from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.progress import Progress
 from palrnn.engine.seeds import kernel_seed
 from palrnn.invariants.free_run import free_run
@@ -103,12 +102,11 @@ def fit_config(config: SAEMConfig, data: Dataset, run: Reconstruction) -> SAEMCo
 
 
 def parts(data: Dataset) -> dict[str, Any]:
-    """Return the standardised series as `saem` and `compare` want them; no reference if it has gaps."""
-    truth = data.standardizer.transform(data.reference)
+    """Return the standardised series as `saem` and `compare` want them."""
     return {
         "sequences": data.training,
         "heldout": data.heldout_trials,
-        "reference": None if np.isnan(truth).any() else truth,
+        "reference": data.standardizer.transform(data.reference),
         "standardizer": data.standardizer,
     }
 
@@ -159,7 +157,7 @@ def compare_runs(
     progress: Progress | None = None,
 ) -> Comparison:
     """Return configurations of tuning side by side; below a ``path``, each continues in its own folder."""
-    how = {**_compared_parts(data), "seed": settings.task.seed, "threads": threads, "progress": progress}
+    how = {**parts(data), "seed": settings.task.seed, "threads": threads, "progress": progress}
     return compare(run.probabilistic, configs=_configs(settings), run=path, **how)
 
 
@@ -167,13 +165,6 @@ def _configs(settings: TuningSettings) -> dict[str, SAEMConfig]:
     named = comparison_configs(settings.task.saem, settings.betas).items()
     anchored = {name: config for name, config in named if config.configuration == "anchored"}
     return {name: config for name, config in named if name in settings.configurations} | anchored
-
-
-def _compared_parts(data: Dataset) -> dict[str, Any]:
-    found = parts(data)
-    if found["reference"] is None:
-        raise ValueError("a comparison needs a held-out part without missing values, for the invariants")
-    return found
 
 
 def compare_in_folder(
@@ -192,7 +183,7 @@ def compare_in_folder(
     record = run.record.changed(tuning=None, comparison=settings)
     folder.check(_inputs(run, data))
     _refuse_changes(folder, record)
-    how = {**_compared_parts(data), "seed": settings.task.seed}
+    how = {**parts(data), "seed": settings.task.seed}
     for name, config in _configs(settings).items():
         check_saem(run.probabilistic, config=config, run=folder.path / name, **how)
     with folder.writing("tune"):
@@ -247,17 +238,17 @@ def before_after(run: Reconstruction, result: SAEMResult, data: Dataset) -> Figu
     """Return the picture of a tuning: attractors before and after, evidence, noise and invariants."""
     from palrnn.report.tuning_figures import before_after_figure
 
-    config, pictures = result.config, dict[str, Floats]()
+    config = result.config
     truth = data.standardizer.transform(data.reference)
-    if not np.isnan(truth).any():
-        span = config.rollout_steps - config.rollout_discard, config.rollout_discard
-        models: Mapping[str, Any] = {
-            "Before, hard gates": run.drift,
-            "After, hard gates": result.model.drift,
-            "After, sampled": result.model,
-        }
-        runs = {title: _observed(model, truth[0], *span) for title, model in models.items()}
-        pictures = {title: data.standardizer.inverse(x) for title, x in ({"Reference": truth} | runs).items()}
+    span = config.rollout_steps - config.rollout_discard, config.rollout_discard
+    models: Mapping[str, Any] = {
+        "Before, hard gates": run.drift,
+        "After, hard gates": result.model.drift,
+        "After, sampled": result.model,
+    }
+    start = truth[first_whole_row(truth, "reference")]
+    runs = {title: _observed(model, start, *span) for title, model in models.items()}
+    pictures = {title: data.standardizer.inverse(x) for title, x in ({"Reference": truth} | runs).items()}
     return before_after_figure(result.history, pictures, reference_lyapunov=config.reference_lyapunov)
 
 

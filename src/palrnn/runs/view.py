@@ -7,6 +7,9 @@ import platform
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from palrnn.engine.gaps import first_whole_row
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Noise
 from palrnn.model.engine import codes
@@ -22,7 +25,8 @@ _STEPS, _DISCARD = 6000, 1000
 
 def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
     """Return ``run`` with ``results`` for the sections of a report."""
-    made, card = free_run(run.drift, run.x[0], _STEPS, _DISCARD), results.get("invariants")
+    made = free_run(run.drift, run.x[first_whole_row(run.x, "reference")], _STEPS, _DISCARD)
+    card = results.get("invariants")
     return Run(
         name=run.name,
         facts=facts(run),
@@ -49,6 +53,7 @@ def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:
         "time step": run.dt if run.dt is not None else "not given: rates are per step",
         "training steps": notes.training_steps,
         "held-out steps": len(run.held),
+        "held-out values that are missing": int(np.isnan(run.held).sum()) or None,
         "trials": notes.trials if notes.trials > 1 else None,
         "delay embedding": f"{lags} lags of {data.delay or 1} steps"
         if data is not None and lags > 1

@@ -71,8 +71,8 @@ def heldout_evaluation(
 ) -> HeldOutEvaluation:
     """Return evidence on held-out windows ``(K, L + 1, N)`` and invariants against ``reference (T, N)``.
 
-    All in the model's standardised coordinates. Rollouts start at the first row of the reference. The windows
-    and all random streams depend on ``seed`` only, so that models can be compared.
+    All in the model's standardised coordinates. Rollouts start at the first row of the reference that has no
+    gap. The windows and all random streams depend on ``seed`` only, so that models can be compared.
     """
     as_instance(model, "model", PALRNN), as_instance(config, "config", SAEMConfig)
     dim = model.drift.observed_dim
@@ -81,7 +81,7 @@ def heldout_evaluation(
         if heldout.ndim != 3 or heldout.shape[0] < 1 or heldout.shape[1:] != (config.length + 1, dim):
             raise ValueError(f"heldout must be (K, {config.length + 1}, {dim}), got {heldout.shape}")
     if reference is not None:
-        reference = as_series(reference, "reference", dim=dim)
+        reference = as_series(reference, "reference", dim=dim, allow_nan=True)
     evidence, stderr, hard, sampled = math.nan, math.nan, None, None
     if heldout is not None:
         evidence, stderr = _evidence(model, config, heldout, kernel_seed(seed, 2), threads)

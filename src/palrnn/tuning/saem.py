@@ -153,7 +153,7 @@ def _checked(
     held = None
     if heldout is not None:
         held = window_pool(as_trials(heldout, "heldout", **how), config.length, "heldout")
-    truth = None if reference is None else as_series(reference, "reference", dim=dim)
+    truth = None if reference is None else as_series(reference, "reference", dim=dim, allow_nan=True)
     anchor = stretches(series, config.anchor_length) if config.configuration == "anchored" else None
     pool = window_pool(series, config.length)
     return Problem(config, as_int(seed, "seed", most=None), pool, anchor, held, truth)

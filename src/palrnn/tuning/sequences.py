@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from palrnn.data import add_observation_noise, lorenz63, windows
+from palrnn.data import add_observation_noise, lorenz63
 from palrnn.data.systems import lorenz63_system
 from palrnn.engine.checks import Floats, as_float, as_int
+from palrnn.engine.gaps import spaced_starts
 from palrnn.engine.seeds import kernel_seed
 
 
@@ -37,19 +38,18 @@ def lorenz63_sequences(
 
 
 def window_pool(sequences: list[Floats], length: int, name: str = "sequences") -> Floats:
-    """Return all non-overlapping windows ``(K, length + 1, N)`` whose left boundary is observed."""
-    pool = np.concatenate([windows(x, length) for x in sequences])
-    usable = pool[~np.isnan(pool[:, 0]).any(axis=1)]
-    if not len(usable):
-        raise ValueError(f"{name} must hold a window of {length} steps whose first row is fully observed")
-    return usable
+    """Return non-overlapping windows ``(K, length + 1, N)``, each from a left boundary without gaps."""
+    return _cut(sequences, length + 1, length, name)
 
 
 def stretches(sequences: list[Floats], length: int) -> Floats:
-    """Return the fully observed non-overlapping stretches ``(B, length, N)``, for the forcing loss."""
+    """Return non-overlapping stretches ``(B, length, N)`` for the forcing loss; none starts with a gap."""
     length = min(length, min(len(x) for x in sequences))
-    pool = np.concatenate([x[: len(x) // length * length].reshape(-1, length, x.shape[1]) for x in sequences])
-    whole = pool[~np.isnan(pool).any(axis=(1, 2))]
-    if not len(whole):
-        raise ValueError(f"sequences must hold {length} consecutive observed steps for the anchor, hold none")
-    return whole
+    return _cut(sequences, length, length, "sequences")
+
+
+def _cut(sequences: list[Floats], rows: int, apart: int, name: str) -> Floats:
+    found = [x[start : start + rows] for x in sequences for start in spaced_starts(x, rows, apart)]
+    if not found:
+        raise ValueError(f"{name} must have a row without gaps that {rows - 1} rows follow, has none")
+    return np.stack(found)

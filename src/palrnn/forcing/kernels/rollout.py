@@ -6,9 +6,15 @@ Layout. All arrays are C-contiguous and of one dtype (float32 in training, float
 batch, done by BLAS. The parameters are one vector ``theta = [A, W row-major, h, E row-major]``.
 
 On a free (ungated) unit z = phi*(z), so ``A`` folds into the diagonal of ``W``: W' = W + diag(A) there.
+
+A gap is NaN. It has no error and forces nothing, and the loss is the mean over what was seen. ``gaps`` is
+None where nothing is missing, and True where something may be: kernels are compiled for each, so that whoever
+has all data does not pay for looking.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -65,13 +71,25 @@ def read_inputs(series, starts, noise, tau, inputs):
 
 
 @kernel
-def forced_rollout(theta, dim, ahead, wide, series, starts, inputs, tau, alpha, phi, states, errors):
+def predictions(series, starts, length):
+    """The number of predictions that the loss is averaged over: the entries seen after the start, over N."""
+    batch, seen, count = starts.shape[0], series.shape[1], 0
+    for b in range(batch):
+        for t in range(starts[b] + 1, starts[b] + length):
+            for n in range(seen):
+                count += not math.isnan(series[t, n])
+    return count / seen
+
+
+@kernel
+def forced_rollout(theta, dim, ahead, wide, series, starts, inputs, tau, alpha, gaps, phi, states, errors):
     """Run the forced rollout (eqs. itf_rollout, gtf_mix) and return its loss (eq. tf_loss).
 
     z_0 = embed(x_0); at steps t = tau, 2 tau, ... the observed coordinates become (1 - alpha) z_t + alpha x_t
     before the state is advanced; z_{t+1} = A z_t + W phi*(z_t) + h. Fills ``states (T, B, width)`` with the
-    states that are advanced and ``errors (T, B, N)`` with B z_t - x_t *before* forcing. ``phi (2, B, width)``
-    is scratch. Loss: the squared error summed over N, averaged over the T - 1 predictions and the batch.
+    states that are advanced and ``errors (T, B, N)`` with B z_t - x_t *before* forcing, 0 where x_t is not
+    seen. ``phi (2, B, width)`` is scratch. Loss: the squared error summed over N, averaged over the T - 1
+    predictions and the batch, or over as many as were seen (`predictions`).
     """
     length, batch, width = states.shape
     seen = series.shape[1]
@@ -93,6 +111,9 @@ def forced_rollout(theta, dim, ahead, wide, series, starts, inputs, tau, alpha, 
         if end % tau == 0:
             for b in range(batch):
                 for n in range(seen):
+                    if gaps is not None and math.isnan(series[starts[b] + end, n]):
+                        errors[end, b, n] = 0.0
+                        continue
                     value = states[end, b, n]
                     errors[end, b, n] = value - series[starts[b] + end, n]
                     mixed = keep * value + alpha * inputs[end // tau, b, n]
@@ -103,15 +124,21 @@ def forced_rollout(theta, dim, ahead, wide, series, starts, inputs, tau, alpha, 
             for b in range(batch):
                 for n in range(seen):
                     errors[t, b, n] = states[t, b, n] - series[starts[b] + t, n]
+                    if gaps is not None and math.isnan(series[starts[b] + t, n]):
+                        errors[t, b, n] = 0.0
     total = 0.0
     every = errors.reshape(errors.size)
     for k in range(batch * seen, every.size):
         total += np.float64(every[k]) * np.float64(every[k])
-    return total / ((length - 1) * batch)
+    if gaps is None:
+        return total / ((length - 1) * batch)
+    return total / predictions(series, starts, length)
 
 
 @kernel
-def forced_adjoint(dim, gated, back, wide, inputs, tau, alpha, tiny, states, errors, adjoint, gradient):
+def forced_adjoint(
+    dim, gated, back, wide, inputs, tau, alpha, gaps, weight, tiny, states, errors, adjoint, gradient
+):
     """The gradient of the loss (eq. tf_loss) along a forced rollout, into ``gradient`` (laid out as theta).
 
     With lambda_t = dL/dz_t before forcing and e_t = 2 (B z_t - x_t) / ((T - 1) B), backwards in time,
@@ -120,6 +147,9 @@ def forced_adjoint(dim, gated, back, wide, inputs, tau, alpha, tiny, states, err
         dW = sum_t lambda_{t+1} phi*(z_t)^T,   dA = sum_t lambda_{t+1} z_t,   dh = sum_t lambda_{t+1},
         dE = lambda_0 x_0^T below the observed rows, which the embedding overwrites.
 
+    With ``gaps``, (T - 1) B is the number ``weight`` of `predictions` instead, and F_t is I where nothing was
+    seen. Without them ``weight`` is not looked at.
+
     ``states (T, B, width)`` becomes phi*(states) on the way; ``adjoint (T, B, width)`` receives lambda.
     Adjoints of units that stay closed shrink geometrically: below ``tiny`` they are set to zero before they
     reach denormal numbers, which would slow every product.
@@ -127,6 +157,8 @@ def forced_adjoint(dim, gated, back, wide, inputs, tau, alpha, tiny, states, err
     length, batch, width = states.shape
     seen, free, number = errors.shape[2], dim - gated, states.dtype.type
     keep, scale = number(1.0) - alpha, number(2.0 / ((length - 1) * batch))
+    if gaps is not None:
+        scale = number(2.0 / weight)
     slope, low = wide[1], wide[2]
     nothing, least = np.zeros(width, states.dtype), np.full(width, tiny)
     dh, dA = np.zeros(width, states.dtype), np.zeros(width, states.dtype)
@@ -147,6 +179,8 @@ def forced_adjoint(dim, gated, back, wide, inputs, tau, alpha, tiny, states, err
             dim,
             tau,
             keep,
+            gaps,
+            inputs,
             scale,
             back,
             nothing,
@@ -181,7 +215,7 @@ def forced_adjoint(dim, gated, back, wide, inputs, tau, alpha, tiny, states, err
 
 
 @kernel
-def loss_and_gradient(theta, dim, gated, series, starts, length, tau, alpha, tiny, gradient):
+def loss_and_gradient(theta, dim, gated, series, gaps, starts, length, tau, alpha, tiny, gradient):
     """Return the loss of sequences ``series[starts[b] : starts[b] + length]``, and fill ``gradient``.
 
     A ``gradient`` of length 0 asks for the loss alone.
@@ -193,8 +227,13 @@ def loss_and_gradient(theta, dim, gated, series, starts, length, tau, alpha, tin
     states, errors = np.empty((length, batch, width), kind), np.zeros((length, batch, seen), kind)
     fold(theta, dim, gated, ahead, back, wide)
     read_inputs(series, starts, np.empty((0, batch, seen), kind), tau, inputs)
-    loss = forced_rollout(theta, dim, ahead, wide, series, starts, inputs, tau, alpha, phi, states, errors)
+    loss = forced_rollout(
+        theta, dim, ahead, wide, series, starts, inputs, tau, alpha, gaps, phi, states, errors
+    )
     if gradient.shape[0] > 0:
         adjoint = np.empty((length, batch, width), kind)
-        forced_adjoint(dim, gated, back, wide, inputs, tau, alpha, tiny, states, errors, adjoint, gradient)
+        weight = 0.0 if gaps is None else predictions(series, starts, length)
+        forced_adjoint(
+            dim, gated, back, wide, inputs, tau, alpha, gaps, weight, tiny, states, errors, adjoint, gradient
+        )
     return loss

@@ -8,6 +8,8 @@ and ``low`` is 0 on gated and -inf on free ones, so that phi*(z) = max(z, low).
 
 from __future__ import annotations
 
+import math
+
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import (
     add,
@@ -88,15 +90,33 @@ def _return(total, after, now, slope, low, tiny, states, adjoint, dh, dA):
 
 @kernel
 def retreat(
-    begin, end, dim, tau, keep, scale, matrix, nothing, slope, low, tiny, errors, states, adjoint, dh, dA
+    begin,
+    end,
+    dim,
+    tau,
+    keep,
+    gaps,
+    inputs,
+    scale,
+    matrix,
+    nothing,
+    slope,
+    low,
+    tiny,
+    errors,
+    states,
+    adjoint,
+    dh,
+    dA,
 ):
     """lambda_t = F_t (D(c_t) lambda_{t+1} W' + slope lambda_{t+1}) + B^T e_t, for t = end - 1 .. begin.
 
-    F_t is ``keep`` on observed units at forcing times and 1 elsewhere; e_t = ``scale`` times ``errors[t]``
-    ``(B, N)``, and 0 for t = 0. Entries of lambda_t below ``tiny`` become 0, before e_t is added. On the way,
-    z_t in ``states (T, B, width)`` becomes phi*(z_t), and lambda_{t+1} and lambda_{t+1} z_t are added to
-    ``dh`` and ``dA`` (width,). ``adjoint (T, B, width)`` holds lambda_end and receives the others; ``matrix``
-    is W' ``(width, width)``, ``nothing`` zeros and ``tiny`` the threshold, repeated, both (width,).
+    F_t is ``keep`` on observed units at forcing times and 1 elsewhere, also where ``inputs (K, B, N)`` have a
+    gap (NaN; ``gaps`` is None if there are none); e_t = ``scale`` times ``errors[t]`` ``(B, N)``, and 0 for t
+    = 0. Entries of lambda_t below ``tiny`` become 0, before e_t is added. On the way, z_t in ``states (T, B,
+    width)`` becomes phi*(z_t), and lambda_{t+1} and lambda_{t+1} z_t are added to ``dh`` and ``dA`` (width,).
+    ``adjoint (T, B, width)`` holds lambda_end and receives the others; ``matrix`` is W' ``(width, width)``,
+    ``nothing`` zeros and ``tiny`` the threshold, repeated, both (width,).
     """
     _, batch, width = states.shape
     size, lanes, eights, seen = batch * width, lane_count(states), batch // 8 * 8, errors.shape[2]
@@ -144,6 +164,8 @@ def retreat(
             if t % tau == 0:
                 for b in range(batch):
                     for n in range(seen):
+                        if gaps is not None and math.isnan(inputs[t // tau, b, n]):
+                            continue
                         adjoint[t, b, n] *= keep
             for b in range(batch):
                 for n in range(seen):

@@ -7,7 +7,14 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.forcing.kernels.rollout import fold, forced_adjoint, forced_rollout, padded, read_inputs
+from palrnn.forcing.kernels.rollout import (
+    fold,
+    forced_adjoint,
+    forced_rollout,
+    padded,
+    predictions,
+    read_inputs,
+)
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
@@ -55,6 +62,7 @@ def updates(
     dim,
     gated,
     series,
+    gaps,
     starts,
     noise,
     length,
@@ -68,10 +76,11 @@ def updates(
 ):
     """Train ``theta`` and its moments ``first``, ``second`` in place by U updates, after ``done`` earlier.
 
-    ``starts (U, B)`` are the first rows of the batches in ``series (T, N)``, ``noise (U, K, B, N)`` the input
-    noise (U = 0 for none), ``alphas (U,)`` and ``rates (U,)`` the schedules; gradients longer than ``clip``
-    are shortened to it. Fills ``losses (U,)`` and ``norms (U,)`` (before clipping). Return the number of the
-    first update whose loss or gradient is not finite, with ``theta`` as it was before that update, or -1.
+    ``starts (U, B)`` are the first rows of the batches in ``series (T, N)``, of which nothing is missing if
+    ``gaps`` is None; ``noise (U, K, B, N)`` is the input noise (U = 0 for none), ``alphas (U,)`` and ``rates
+    (U,)`` the schedules; gradients longer than ``clip`` are shortened to it. Fills ``losses (U,)`` and
+    ``norms (U,)`` (before clipping). Return the number of the first update whose loss or gradient is not
+    finite, with ``theta`` as it was before that update, or -1.
     """
     count, batch = starts.shape
     seen, kind, number = series.shape[1], theta.dtype, theta.dtype.type
@@ -87,9 +96,12 @@ def updates(
         fold(theta, dim, gated, ahead, back, wide)
         read_inputs(series, starts[u], noise[u] if noise.shape[0] > 0 else silence, tau, inputs)
         loss = forced_rollout(
-            theta, dim, ahead, wide, series, starts[u], inputs, tau, alpha, phi, states, errors
+            theta, dim, ahead, wide, series, starts[u], inputs, tau, alpha, gaps, phi, states, errors
         )
-        forced_adjoint(dim, gated, back, wide, inputs, tau, alpha, tiny, states, errors, adjoint, gradient)
+        weight = 0.0 if gaps is None else predictions(series, starts[u], length)
+        forced_adjoint(
+            dim, gated, back, wide, inputs, tau, alpha, gaps, weight, tiny, states, errors, adjoint, gradient
+        )
         square = 0.0
         for k in range(gradient.shape[0]):
             square += np.float64(gradient[k]) * np.float64(gradient[k])

@@ -1,7 +1,9 @@
 """The forced rollout and its derivatives in theta = [A, W row-major, h] (paper: ITF-aligned curvature proxy).
 
-Time is 0-based: ``x[0]`` embeds, step i maps the (forced) state at i to i + 1, and i is a forcing time where
-``i > 0 and i % tau == 0``. The initial condition is fixed, so its sensitivity is zero.
+Time is 0-based: ``x[0]`` embeds, step i maps the (forced) state at i to i + 1. Forcing has a strength for
+each step and coordinate, 0 where nothing is forced; ``keep (T-1, N)`` is 1 - strength. ``scale (T-1, N)``
+multiplies predictions: 1 / deviation, and 0 where there is nothing to compare with. The initial condition is
+fixed, so its sensitivity is zero.
 """
 
 from __future__ import annotations
@@ -12,20 +14,22 @@ from palrnn.engine.kernel import kernel
 
 
 @kernel
-def forced_states(A, W, h, gated, start, x, tau, alpha, bound, states):
+def forced_states(A, W, h, gated, start, x, strengths, bound, states):
     """Fill ``states (T-1, M)`` with zbar_i, the states that the map is applied to along the forced rollout.
 
-        z_{i+1} = A zbar_i + W phi*(zbar_i) + h,   zbar_i = z_i, except at forcing times, where
-        zbar_i[:N] = (1 - alpha) z_i[:N] + alpha x_i   (eq. itf_rollout; eq. gtf_mix for alpha < 1)
+        z_{i+1} = A zbar_i + W phi*(zbar_i) + h,   zbar_i = z_i, except where the strength alpha > 0:
+        zbar_i[n] = (1 - alpha) z_i[n] + alpha x_i[n]   (eq. itf_rollout; eq. gtf_mix for alpha < 1)
 
-    A (M,), W (M, M), h (M,), start (M,), x (T, N). Return the step where the rollout left ``bound``, or -1.
+    A (M,), W (M, M), h (M,), start (M,), x (T, N), strengths (T-1, N). Return the step where the rollout left
+    ``bound``, or -1.
     """
     steps, dim = states.shape
     seen = x.shape[1]
     z = start.copy()
     for t in range(steps):
-        if t > 0 and t % tau == 0:
-            for n in range(seen):
+        for n in range(seen):
+            alpha = strengths[t, n]
+            if alpha > 0.0:
                 z[n] = (1.0 - alpha) * z[n] + alpha * x[t, n]
         for i in range(dim):
             if not abs(z[i]) <= bound:
@@ -57,14 +61,15 @@ def _jacobian(A, W, gated, z, out):
 
 
 @kernel
-def _advance(A, W, gated, z, forced, seen, alpha, J, S, out):
-    """S_{t+1} = J_t Sbar_t + V_t, with Sbar_t = S_t and its first N rows times (1 - alpha) at forcing times.
+def _advance(A, W, gated, z, keep, J, S, out):
+    """S_{t+1} = J_t Sbar_t + V_t, with Sbar_t = S_t and its first N rows times ``keep (N,)``.
 
     V_t = [diag(z), I kron phi*(z)^T, I] at ``z (M,)``. S (M, p) is changed by the reset -> out (M, p).
     """
     dim = z.shape[0]
-    if forced:
-        S[:seen] *= 1.0 - alpha
+    for n in range(keep.shape[0]):
+        if keep[n] != 1.0:
+            S[n] *= keep[n]
     _jacobian(A, W, gated, z, J)
     np.dot(J, S, out)
     for i in range(dim):
@@ -78,55 +83,55 @@ def _advance(A, W, gated, z, forced, seen, alpha, J, S, out):
 
 
 @kernel
-def sensitivity_rows(A, W, gated, states, begin, tau, alpha, scale, S, rows):
+def sensitivity_rows(A, W, gated, states, begin, keep, scale, S, rows):
     """Advance S over the steps ``begin, begin + 1, ...`` and keep the scaled rows of B S_{t+1} (eq. tfgn).
 
-    states (T-1, M); scale (N,) multiplies the observed rows (1 / deviation); S (M, p) is the sensitivity at
-    ``begin`` on entry, at the end on return; rows (steps, N, p) gets scale_n dz_{t+1,n} / dtheta per step.
+    states (T-1, M); keep and scale (T-1, N); S (M, p) is the sensitivity at ``begin`` on entry, at the end on
+    return; rows (steps, N, p) gets scale_tn dz_{t+1,n} / dtheta per step.
     """
     steps, seen = rows.shape[:2]
     dim = states.shape[1]
     J, after = np.empty((dim, dim)), np.empty_like(S)
     for k in range(steps):
         t = begin + k
-        _advance(A, W, gated, states[t], t > 0 and t % tau == 0, seen, alpha, J, S, after)
+        _advance(A, W, gated, states[t], keep[t], J, S, after)
         S[:] = after
         for n in range(seen):
             for q in range(S.shape[1]):
-                rows[k, n, q] = scale[n] * S[n, q]
+                rows[k, n, q] = scale[t, n] * S[n, q]
 
 
 @kernel
-def sensitivity_trace(A, W, gated, states, tau, alpha, scale):
-    """Return sum_t sum_n scale_n^2 |dz_{t+1,n} / dtheta|^2 (eq. tfgn), holding only one S (M, p)."""
+def sensitivity_trace(A, W, gated, states, keep, scale):
+    """Return sum_t sum_n scale_tn^2 |dz_{t+1,n} / dtheta|^2 (eq. tfgn), holding only one S (M, p)."""
     steps, dim = states.shape
-    seen = scale.shape[0]
+    seen = scale.shape[1]
     J = np.empty((dim, dim))
     S, after = np.zeros((dim, dim * dim + 2 * dim)), np.empty((dim, dim * dim + 2 * dim))
     total = 0.0
     for t in range(steps):
-        _advance(A, W, gated, states[t], t > 0 and t % tau == 0, seen, alpha, J, S, after)
+        _advance(A, W, gated, states[t], keep[t], J, S, after)
         S, after = after, S
         for n in range(seen):
             square = 0.0
             for q in range(S.shape[1]):
                 square += S[n, q] * S[n, q]
-            total += scale[n] * scale[n] * square
+            total += scale[t, n] * scale[t, n] * square
     return total
 
 
 @kernel
-def tangent(A, W, gated, states, tau, alpha, scale, v, out):
-    """out_{t,n} = scale_n dz_{t+1,n} / dtheta . v, by carrying s_t = S_t v (M,) forward: O(M^2) per step.
+def tangent(A, W, gated, states, keep, scale, v, out):
+    """out_{t,n} = scale_tn dz_{t+1,n} / dtheta . v, by carrying s_t = S_t v (M,) forward: O(M^2) per step.
 
-    states (T-1, M), v (p,) -> out (T-1, N).
+    states (T-1, M), keep and scale (T-1, N), v (p,) -> out (T-1, N).
     """
     steps, dim = states.shape
-    seen = scale.shape[0]
+    seen = scale.shape[1]
     s, after = np.zeros(dim), np.empty(dim)
     for t in range(steps):
-        if t > 0 and t % tau == 0:
-            s[:seen] *= 1.0 - alpha
+        for n in range(seen):
+            s[n] *= keep[t, n]
         for i in range(dim):
             first = dim + i * dim
             total = A[i] * s[i] + v[i] * states[t, i] + v[dim + dim * dim + i]
@@ -138,26 +143,26 @@ def tangent(A, W, gated, states, tau, alpha, scale, v, out):
             after[i] = total
         s, after = after, s
         for n in range(seen):
-            out[t, n] = scale[n] * s[n]
+            out[t, n] = scale[t, n] * s[n]
 
 
 @kernel
-def cotangent(A, W, gated, states, tau, alpha, scale, r, out):
-    """out = sum_{t,n} r_{t,n} scale_n dz_{t+1,n} / dtheta, by carrying the adjoint backward: O(M^2) per step.
+def cotangent(A, W, gated, states, keep, scale, r, out):
+    """out = sum_{t,n} r_{t,n} scale_tn dz_{t+1,n} / dtheta, by carrying the adjoint back: O(M^2) per step.
 
         l_t = B^T (scale r_t) + reset_{t+1} J_{t+1}^T l_{t+1},   out = sum_t V_t^T l_t
 
-    states (T-1, M), r (T-1, N) -> out (p,).
+    states (T-1, M), keep, scale and r (T-1, N) -> out (p,).
     """
     steps, dim = states.shape
-    seen = scale.shape[0]
+    seen = scale.shape[1]
     adjoints, rectified = np.zeros((steps, dim)), states.copy()
     back = np.zeros(dim)
     for t in range(steps - 1, -1, -1):
         for i in range(dim):
             adjoints[t, i] = back[i]
         for n in range(seen):
-            adjoints[t, n] += scale[n] * r[t, n]
+            adjoints[t, n] += scale[t, n] * r[t, n]
         for j in range(dim):
             back[j] = A[j] * adjoints[t, j]
         for i in range(dim):
@@ -166,8 +171,8 @@ def cotangent(A, W, gated, states, tau, alpha, scale, r, out):
             for j in range(dim - gated, dim):
                 if states[t, j] > 0.0:
                     back[j] += W[i, j] * adjoints[t, i]
-        if t > 0 and t % tau == 0:
-            back[:seen] *= 1.0 - alpha
+        for n in range(seen):
+            back[n] *= keep[t, n]
         for j in range(dim - gated, dim):
             rectified[t, j] = max(states[t, j], 0.0)
     weights = np.dot(adjoints.T, rectified)

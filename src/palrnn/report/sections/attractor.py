@@ -123,7 +123,7 @@ def coordinates(series: Floats, columns: Sequence[str], reference: Floats) -> tu
 
 def decorrelation(x: Floats) -> int:
     """Return the first lag at which the autocorrelation of ``x (T,)`` falls below 0.8: near, not the same."""
-    centred = x - x.mean()
+    centred = np.where(np.isnan(x), 0.0, x - np.nanmean(x))
     size = 1 << (2 * len(x) - 1).bit_length()
     power = np.abs(np.fft.rfft(centred, size)) ** 2
     correlation = np.fft.irfft(power, size)[: len(x)]
@@ -188,7 +188,7 @@ def _summary(
     true, made = (coordinates(x, run.columns, run.reference)[0] for x in (run.reference, run.generated))
     parts = [
         f"{name} from {number(made[:, i].min())} to {number(made[:, i].max())} "
-        f"(data {number(true[:, i].min())} to {number(true[:, i].max())})"
+        f"(data {number(np.nanmin(true[:, i]))} to {number(np.nanmax(true[:, i]))})"
         for i, name in enumerate(names)
         if len(made)
     ]

@@ -69,17 +69,17 @@ def series(run: Run, key: str) -> Figure:
 
 def departure(forecast: Tracking) -> int | None:
     """Return the first step at which the free-running path is one standard deviation away from the data."""
-    spread = forecast.truth.std(axis=0)
-    distance = np.sqrt(
-        np.mean(((forecast.free - forecast.truth) / np.where(spread > 0, spread, 1.0)) ** 2, axis=1)
-    )
-    away = np.flatnonzero(~(distance < 1.0))
+    spread, seen = np.nanstd(forecast.truth, axis=0), ~np.isnan(forecast.truth)
+    squares = ((forecast.free - forecast.truth) / np.where(spread > 0, spread, 1.0)) ** 2
+    # over what was seen; where nothing was, nothing is known to be away
+    means = np.where(seen, squares, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
+    away = np.flatnonzero(~(np.sqrt(means) < 1.0))
     return int(away[0]) if away.size else None
 
 
 def _summary(run: Run, forecast: Tracking) -> str:
     error = np.sqrt(
-        np.nanmean((forecast.forced - forecast.truth) ** 2, axis=0) / np.var(forecast.truth, axis=0)
+        np.nanmean((forecast.forced - forecast.truth) ** 2, axis=0) / np.nanvar(forecast.truth, axis=0)
     ).mean()
     lost = np.flatnonzero(np.isnan(forecast.forced).any(axis=1))
     gap = (

@@ -301,7 +301,7 @@ def _floor(floor: Floor) -> str:
 def _noise(card: Scorecard) -> str:
     if card.noise is None:
         return ""
-    share = float(np.median(card.noise / card.reference.std(axis=0)))
+    share = float(np.median(card.noise / np.nanstd(card.reference, axis=0)))
     return f"noise of {percent(share)} of a deviation, estimated"
 
 

@@ -1,0 +1,56 @@
+"""The map of the shallow PLRNN and its rollout."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from palrnn.engine.kernel import kernel
+
+
+@kernel
+def step(A, W1, W2, h1, h2, clipped, z, y, out):
+    """z_{t+1} = A z_t + W1 y + h1, y = relu(W2 z_t + h2), less relu(W2 z_t) where ``clipped``.
+
+    A (M,), W1 (M, H), W2 (H, M), h1 (M,), h2 (H,), z (M,) -> y (H,), out (M,).
+    """
+    dim, hidden = W1.shape
+    for k in range(hidden):
+        total = 0.0
+        for j in range(dim):
+            total += W2[k, j] * z[j]
+        y[k] = max(total + h2[k], 0.0)
+        if clipped:
+            y[k] -= max(total, 0.0)
+    for i in range(dim):
+        total = 0.0
+        for k in range(hidden):
+            total += W1[i, k] * y[k]
+        out[i] = A[i] * z[i] + total + h1[i]
+
+
+@kernel
+def rollout(A, W1, W2, h1, h2, clipped, start, discard, bound, out):
+    """Fill ``out (steps, M)`` with z_{discard+1}, z_{discard+2}, ... where z_1 = ``start (M,)``.
+
+    Return the number of steps taken from ``start`` when the state first left ``bound``, or -1.
+    """
+    steps, dim = out.shape
+    z, after, y = start.copy(), np.empty(dim), np.empty(h2.shape[0])
+    for t in range(discard + steps):
+        for i in range(dim):
+            if not abs(z[i]) <= bound:
+                return t
+        if t >= discard:
+            out[t - discard] = z
+        step(A, W1, W2, h1, h2, clipped, z, y, after)
+        z, after = after, z
+    return -1
+
+
+@kernel
+def advance(A, W1, W2, h1, h2, clipped, starts, out):
+    """Fill ``out (steps, S, M)`` with the states that follow each of ``starts (S, M)``."""
+    y = np.empty(h2.shape[0])
+    for s in range(starts.shape[0]):
+        for t in range(out.shape[0]):
+            step(A, W1, W2, h1, h2, clipped, starts[s] if t == 0 else out[t - 1, s], y, out[t, s])
