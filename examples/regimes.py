@@ -22,6 +22,7 @@ x = standardizer.inverse(states[:, :3])
 with styled():
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()
+    index = index.ravel()  # NumPy 2.0 keeps an axis
     rest = ~np.isin(index, busiest)
     axes.scatter(x[rest, 0], x[rest, 2], s=1, color="0.8", label=f"{len(names) - len(busiest)} other codes")
     for colour, code in zip(PALETTE, busiest, strict=False):

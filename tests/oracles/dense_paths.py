@@ -92,8 +92,11 @@ def orthant_probability(states, path) -> float:
     u_mean = rows @ mean + np.tile(g, len(path))
     u_cov = rows @ cov @ rows.T + states.model.gate_std**2 * np.eye(len(u_mean))
     sign = 2.0 * path.ravel() - 1.0
-    law = multivariate_normal(cov=sign[:, None] * u_cov * sign, allow_singular=True, abseps=1e-6, releps=1e-4)
-    return float(law.cdf(sign * u_mean))
+    return float(
+        multivariate_normal.cdf(
+            sign * u_mean, cov=sign[:, None] * u_cov * sign, allow_singular=True, abseps=1e-6, releps=1e-4
+        )
+    )
 
 
 def smoothed_states(model, x, target):
