@@ -99,10 +99,10 @@ def _negative_directions(variants: dict[str, pd.DataFrame], middle: Median) -> F
     first = next(iter(variants.values()))
     missing, informed = middle(first["missing_dimensions"]), first["informed_dimensions"].median()
     text = (
-        f"the missing information is worth {missing} of {informed:.0f} directions. With few samples the "
-        "estimate of the observed information is negative where its noise exceeds what little is left; more "
-        "samples bring out more such directions: the parameters that teacher forcing finds do not maximise "
-        "this likelihood, which need not be concave there. Median number: "
+        f"the missing information is worth {missing} of {informed:.0f} directions. Teacher forcing "
+        "does not maximise this likelihood, which need not be concave where it ends; but how many directions "
+        "are negative cannot be told from samples of states, whose noise hides some and makes others (of the "
+        "exact form `benchmarks/paper_geometry.py` tells). Median number by samples: "
     )
     return Finding("negative directions", text + "; ".join(words), numbers)
 
