@@ -36,7 +36,10 @@ def power(run: Run, key: str) -> Figure:
     length = min(len(card.reference), len(card.hard.generated))
     shown = thinned(length // 2, _FREQUENCIES) + 1
     frequencies = shown / (length * (run.dt or 1.0))
-    made, true = (power_spectrum(x[:length])[shown] for x in (card.hard.generated, card.reference))
+    reference, generated = card.reference[:length], card.hard.generated[:length]
+    # gaps of the reference distort its spectrum, and that of the model is distorted alike, as for D_H
+    generated = np.where(np.isnan(reference), np.nan, generated)
+    made, true = (power_spectrum(x)[shown] for x in (generated, reference))
     traces, rows = [], []
     for i in range(min(_COORDINATES, true.shape[1])):
         for words, values, dash in (("reference", true[:, i], "dot"), ("model", made[:, i], "solid")):
