@@ -135,7 +135,9 @@ def _changed(array: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
     filled = array.copy()
     if filled.size:
         with np.errstate(all="ignore"):
-            filled.flat[int(rng.integers(filled.size))] = rng.choice(_FILLS)
+            # an earlier change may have made it an array of whole numbers, which hold no infinity
+            value = np.asarray(rng.choice(_FILLS)).astype(filled.dtype)
+            filled.flat[int(rng.integers(filled.size))] = value
     return filled
 
 
