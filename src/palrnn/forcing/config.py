@@ -113,31 +113,11 @@ class TrainConfig(Config):
 
     @model_validator(mode="before")
     @classmethod
-    def _gates_from_units(cls, values: dict[str, Any]) -> dict[str, Any]:
-        units = values.get("latent_dim") if isinstance(values, dict) else None
-        if "gated" in values or not isinstance(units, int) or units < 1:
-            return values
-        return values | {"gated": min(_GATED, math.ceil(_GATES_PER_UNIT * units))}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _forcing_from_numbers(cls, values: dict[str, Any]) -> dict[str, Any]:
-        numbers = {name: values[name] for name in _NUMBERS if name in values}
-        if not numbers:
-            return values
-        rest = {name: value for name, value in values.items() if name not in numbers}
-        return rest | {"forcing": _with_numbers(as_forcing(rest.get("forcing", _DEFAULT)), numbers)}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _gates_of_hidden_units(cls, values: dict[str, Any]) -> dict[str, Any]:
-        hidden = values.get("hidden")
-        if not isinstance(hidden, int) or hidden < 1:
-            return values
-        each = getattr(family(values.get("family", "alrnn")), "gates_per_hidden", None)
-        if each is None:
-            raise ValueError(f"hidden is of the shallow families, not of {values.get('family', 'alrnn')!r}")
-        return values | {"gated": each * hidden}
+    def _told_otherwise(cls, values: Any) -> Any:
+        """Understand hidden units, numbers for a forcing, and units without gates."""
+        if not isinstance(values, dict):
+            return values  # refused by the model itself
+        return _gates_of_units(_forcing_of_numbers(_gates_of_hidden_units(values)))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -160,6 +140,31 @@ class TrainConfig(Config):
         ratio = self.final_learning_rate / self.learning_rate
         rates: Floats = self.learning_rate * ratio ** (np.arange(begin, end) / self.updates)
         return rates
+
+
+def _gates_of_hidden_units(values: dict[str, Any]) -> dict[str, Any]:
+    hidden = values.get("hidden")
+    if not isinstance(hidden, int) or hidden < 1:
+        return values
+    each = getattr(family(values.get("family", "alrnn")), "gates_per_hidden", None)
+    if each is None:
+        raise ValueError(f"hidden is of the shallow families, not of {values.get('family', 'alrnn')!r}")
+    return values | {"gated": each * hidden}
+
+
+def _forcing_of_numbers(values: dict[str, Any]) -> dict[str, Any]:
+    numbers = {name: values[name] for name in _NUMBERS if name in values}
+    if not numbers:
+        return values
+    rest = {name: value for name, value in values.items() if name not in numbers}
+    return rest | {"forcing": _with_numbers(as_forcing(rest.get("forcing", _DEFAULT)), numbers)}
+
+
+def _gates_of_units(values: dict[str, Any]) -> dict[str, Any]:
+    units = values.get("latent_dim")
+    if "gated" in values or not isinstance(units, int) or units < 1:
+        return values
+    return values | {"gated": min(_GATED, math.ceil(_GATES_PER_UNIT * units))}
 
 
 def _with_numbers(forcing: Forcing, numbers: dict[str, Any]) -> Forcing:
