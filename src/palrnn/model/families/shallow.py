@@ -202,9 +202,9 @@ class ShallowPLRNN(PiecewiseAffine):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClippedShallowPLRNN(ShallowPLRNN):
-    """The clipped shallow PLRNN, z' = A z + W1 (relu(W2 z + h2) - relu(W2 z)) + h1, bounded where all abs(A) < 1.
+    """The clipped shallow PLRNN, z' = A z + W1 (relu(W2 z + h2) - relu(W2 z)) + h1.
 
-    Its P = 2 H gates are those of W2 z + h2, then those of W2 z.
+    It is bounded where all abs(A) < 1. Its P = 2 H gates are those of W2 z + h2, then those of W2 z.
     """
 
     gates_per_hidden: ClassVar[int] = 2
