@@ -29,7 +29,8 @@ def operations() -> dict[str, Callable[[], object]]:
     series = palrnn.lorenz63(20_000, process_std=0.1, seed=1)
     series = np.asarray(getattr(series, "x", series))
     x = (series - series.mean(0)) / series.std(0)
-    settings = {"latent_dim": 30, "gated": 10, "tau": 16, "seed": 0}
+    settings = {"latent_dim": 30, "gated": 10, "tau": 16, "learning_rate": 1e-3, "seed": 0}
+    settings |= {"gradient_clip": None, "input_noise": 0.0}  # both trees must have the same model
     drift = palrnn.train(x, palrnn.TrainConfig(updates=600, **settings), progress=quiet).model
     model, segment = palrnn.PALRNN(drift, 0.1, 0.1, 0.7), x[:201]
     filtered = palrnn.rbpf(model, segment, particles=256, seed=0)

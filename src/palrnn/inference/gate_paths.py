@@ -38,7 +38,8 @@ class GatePaths(NamedTuple):
     @property
     def distinct(self) -> NDArray[np.int64]:
         """How many different draws the paths pass through at each time, ``(T-1,)``."""
-        return np.array([len(np.unique(column)) for column in self.lineages.T], dtype=np.int64)
+        ordered = np.sort(self.lineages, axis=0)
+        return np.asarray(1 + (np.diff(ordered, axis=0) != 0).sum(axis=0), dtype=np.int64)
 
 
 def traced_paths(filtered: Filtered, paths: int, seed: int) -> GatePaths:
