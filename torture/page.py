@@ -38,6 +38,11 @@ def reliability_page(found: dict[str, dict[str, Any]]) -> str:
 
 def _opening(found: dict[str, dict[str, Any]], faults: int) -> str:
     verdict = "Nothing broke." if not faults else f"{faults} faults, listed at the end."
+    if len({seen.get("tree") for seen in found.values()}) > 1:
+        verdict += (
+            "\nBut the stages were not all run on the same sources, some of them on an older version:\n"
+            "a whole run of the present version is still to be made.\n"
+        )
     return f"""# Reliability
 
 What happens to palrnn when things go wrong, measured by one command, `make torture`, which writes this page
