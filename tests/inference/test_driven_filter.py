@@ -65,9 +65,7 @@ def test_the_fast_filter_and_smoother_are_the_plain_ones_draw_by_draw(size, targ
     for name in ("increments", "gate_probability", "mean", "log_weights"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-10, err_msg=name)
     for method in ("ancestors", None):
-        drawings = [
-            drawn_paths(f, paths=4, states_per_path=2, seed=0, method=method) for f in (one, other)
-        ]
+        drawings = [drawn_paths(f, paths=4, states_per_path=2, seed=0, method=method) for f in (one, other)]
         np.testing.assert_array_equal(drawings[0].codes, drawings[1].codes)
         for name in ("gate_inputs", "states"):
             values = [getattr(drawing, name) for drawing in drawings]
@@ -107,8 +105,7 @@ def test_the_evidence_of_a_linear_model_equals_statsmodels(family, gaps, driving
     if family == "shallow":
         drift = random_shallow(4, 2, 3, seed=2)
         theta = drift.theta.copy()
-        theta[-3:] = 1e3 * np.array([1.0, -1.0, 1.0])  # h2
-        theta[-3:] *= 0.1
+        theta[-3:] = 100.0 * np.array([1.0, -1.0, 1.0])  # h2
         theta[4:16] *= 1e-3  # W1, so that open hidden units do not throw the state far away
         model = PALRNN(drift.with_theta(theta), 0.3, 0.2, 0.1)
         code = np.array([True, False, True])
@@ -122,8 +119,9 @@ def test_the_evidence_of_a_linear_model_equals_statsmodels(family, gaps, driving
     x = drawn(model, s) if driving else model.sample(np.full(2, 0.3), 60, seed=5).observations
     x = with_gaps(x) if gaps else x
     theirs = kalman_by_statsmodels(model, x, s, code)
-    # both run recursions in float64; every particle has the one path there is
-    for target in TARGETS:
+    # both run recursions in float64; every particle has the one path there is, but under the exact target it
+    # is also conditioned on the inputs of its gates, where there are any
+    for target in TARGETS[: 1 if len(code) else 2]:
         found = rbpf(model, x, inputs=s, particles=3, target=target).log_evidence
         assert found == pytest.approx(theirs.llf, abs=1e-8)
     ours = path_posterior(model, x, np.tile(code, (59, 1)), inputs=s)
@@ -194,7 +192,9 @@ def test_a_path_of_a_driven_model_has_its_exact_posterior(family):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("family", ["alrnn", "shallow"])
 def test_row_by_row_is_the_whole_series_to_the_last_bit(family, target):
-    model = with_inputs(gated_model(3, observed=2, latent=6, seed=4)) if family == "alrnn" else driven_shallow()
+    model = (
+        with_inputs(gated_model(3, observed=2, latent=6, seed=4)) if family == "alrnn" else driven_shallow()
+    )
     s = stimulus(40)
     x = with_gaps(drawn(model, s))
     how = {"particles": 33, "seed": 5, "target": target, "ess_threshold": 0.99}

@@ -113,7 +113,8 @@ class Cloud:
         self.codes: NDArray[np.bool_] | None = None
 
     def advance(self, t: int, x: Floats, push: Floats | None = None) -> float:
-        """Take transition ``t``, pushed by C s_t, to the row ``x (N,)``; return the increment, NaN if all died."""
+        """Take transition ``t``, pushed by C s_t, to the row ``x (N,)``; return the increment, NaN if all
+        died."""
         record, particles = self._record, self.config.particles
         plan = Plan.of(self.config, self.key, self._schedule, origin=t)
         if t > 0 and record.ess[0] < plan.threshold * particles:

@@ -85,14 +85,14 @@ def filter_arrays(model: PALRNN) -> FilterArrays:
 
 
 def driven_arrays(arrays: FilterArrays, drive: Floats | None) -> FilterArrays:
-    """Return ``arrays`` with the bias of each transition, ``drive (T, M)`` being C s_t; None without inputs."""
+    """Return ``arrays`` with the bias of each transition; ``drive (T, M)`` is C s_t, None without inputs."""
     if drive is None:
         return arrays
     return arrays._replace(h=arrays.h + row_products(drive, np.linalg.inv(arrays.basis)))
 
 
 def row_products(rows: Floats, matrix: Floats) -> Floats:
-    """Return ``matrix @ row`` of each of ``rows (T, M)``, to bits that do not depend on how many there are."""
+    """Return ``matrix @ row`` of each of ``rows (T, M)``, to bits that do not depend on their number."""
     total = np.zeros((len(rows), len(matrix)))
     for k in range(rows.shape[1]):
         total += rows[:, k : k + 1] * matrix[:, k]

@@ -309,7 +309,8 @@ class Cloud:
         self.codes: Bools | None = None
 
     def advance(self, t: int, x: Floats, push: Floats | None = None) -> float:
-        """Take transition ``t``, pushed by C s_t, to the row ``x (N,)``; return the increment, NaN if all died."""
+        """Take transition ``t``, pushed by C s_t, to the row ``x (N,)``; return the increment, NaN if all
+        died."""
         n, drift = self.config.particles, self.model.drift
         if t > 0 and effective_sample_size(self.weights) < self.config.ess_threshold * n:
             ancestors = np.arange(n, dtype=np.int32)

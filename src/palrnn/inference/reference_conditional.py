@@ -36,7 +36,7 @@ from palrnn.model import PALRNN
 
 
 class ConditionalFilter:
-    """The conditional filter of ``model`` on ``x (T, N)``, with some ``particles``; ``drive (T, M)`` is C s_t."""
+    """The conditional filter of ``model`` on ``x (T, N)``, with some ``particles``; ``drive`` is C s_t."""
 
     def __init__(self, model: PALRNN, x: Floats, particles: int, drive: Floats | None = None) -> None:
         self._model, self._x, self._particles, self._drive = model, x, particles, drive

@@ -120,6 +120,7 @@ def _digest(model: PALRNN, problem: Problem) -> str:
         *([] if problem.anchor is None else [problem.anchor]),
         *([] if problem.heldout is None else [problem.heldout]),
         *([] if problem.reference is None else [problem.reference]),
+        *(part for part in problem.inputs if part is not None),
     ]
     for part in parts:
         digest.update(str(np.shape(part)).encode() + np.ascontiguousarray(part).tobytes())

@@ -29,8 +29,8 @@ def look_back(system, t, words, x, inputs, Omega, vector, Jt, S, Y, K):
     """Carry the message ``Omega (D, D)``, ``vector (D,)`` from t + 1 to t, in place.
 
     First x_{t+1} joins, ``x (N,)``, NaN where it was not observed; then z_{t+1} = J z_t + h_t + N(0, Q) is
-    integrated out, with J given by the code in ``words`` and h_t by `bias`; then u_t joins, ``inputs (P,)``, NaN where gates
-    say nothing about the state:
+    integrated out, with J given by the code in ``words`` and h_t by `bias`; then u_t joins, ``inputs (P,)``,
+    NaN where gates say nothing about the state:
 
         Omega <- J^T Q^(-1/2) (I - S^(-1)) Q^(-1/2) J,    S = I + Q^(1/2) Omega Q^(1/2),
         lambda <- J^T Q^(-1/2) S^(-1) Q^(1/2) (lambda - Omega h_t).
