@@ -37,7 +37,8 @@ def plain_states(model, z, s, steps):
 @every_family
 def test_a_driven_model_keeps_the_contract_and_has_C_last_in_theta(model):
     check_surrogate(model)
-    assert model.input_dim == 2 and "input_dim=2" in repr(model)
+    assert model.input_dim == 2
+    assert "input_dim=2" in repr(model)
     np.testing.assert_array_equal(model.theta[-8:], C.ravel())
     moved = model.with_theta(model.theta + 1.0)
     np.testing.assert_array_equal(moved.C, C + 1.0)
@@ -48,7 +49,9 @@ def test_a_driven_model_keeps_the_contract_and_has_C_last_in_theta(model):
 @every_family
 def test_without_inputs_nothing_changes(model):
     alone = driven(model, np.zeros((4, 0)))
-    assert alone.input_dim == 0 and alone.C is None and "C" not in alone.arrays()
+    assert alone.input_dim == 0
+    assert alone.C is None
+    assert "C" not in alone.arrays()
     np.testing.assert_array_equal(alone.theta, model.theta[:-8])
 
 

@@ -21,7 +21,7 @@ from palrnn.engine.checks import Floats, as_floats, as_series, as_shape, as_tria
 def checked_inputs(model: Any, inputs: ArrayLike | None, length: int, name: str = "inputs") -> Floats | None:
     """Return ``inputs`` as ``(length, K)``, or None where the model takes none; 1-D means K = 1.
 
-    ``model`` is a `Surrogate` or a `PALRNN`.
+    ``model`` is a `Surrogate` or a `PALRNN`, or K itself.
     """
     wanted = input_dim(model)
     if inputs is None:
@@ -55,8 +55,8 @@ def checked_trial_inputs(
 
 
 def input_dim(model: Any) -> int:
-    """Return K of a surrogate or of the drift of a PAL-RNN."""
-    return int(getattr(model, "drift", model).input_dim)
+    """Return K of a surrogate or of the drift of a PAL-RNN; a number stands for itself."""
+    return model if isinstance(model, int) else int(getattr(model, "drift", model).input_dim)
 
 
 def input_parameters(model: Any) -> int:

@@ -195,8 +195,8 @@ def sampled_states(
 ) -> tuple[Floats, NDArray[np.bool_], int | None]:
     """Return states ``(T, M)``, codes ``(T-1, P)`` and the step at which the run diverged, or None.
 
-    ``process (T-1, M)`` is the noise itself, and what inputs add to it; a gate opens where its number of ``uniforms (T-1, P)`` is below
-    its probability. Both results end before the state that diverged.
+    ``process (T-1, M)`` is the noise itself, and what inputs add to it; a gate opens where its number of
+    ``uniforms (T-1, P)`` is below its probability. Both results end before the state that diverged.
     """
     steps, piece = len(process) + 1, pieces(drift)
     states, codes = np.empty((steps, len(start))), np.empty(uniforms.shape, dtype=np.bool_)

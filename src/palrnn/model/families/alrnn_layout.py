@@ -1,8 +1,8 @@
 """Where the parameters of an AL-RNN stand in theta, and which of them no data can tell apart.
 
 A_ii and W_ii of an ungated unit act on the same input, so e(A_ii) - e(W_ii) is a null direction of every
-information matrix: one for each of the M - P ungated units. ``inputs`` is the number K of external inputs; p is
-M^2 + 2 M + M K.
+information matrix: one for each of the M - P ungated units. ``inputs`` is the number K of external inputs;
+p = M^2 + 2 M + M K.
 """
 
 from __future__ import annotations
