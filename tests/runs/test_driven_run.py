@@ -1,4 +1,4 @@
-"""A run with external inputs, from a file through its folder and every analysis, in Python and in the shell."""
+"""A run with external inputs, from a file through every analysis, in Python and in the shell."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from palrnn.data import Dataset, Standardizer
 
 RNG = np.random.default_rng(3)
 X, S = RNG.standard_normal((200, 2)), RNG.standard_normal((200, 2)) * [1.0, 5.0] + [0.0, 2.0]
+GAPPY = np.where(np.arange(400).reshape(200, 2) == 9, np.nan, S)
 FRAME = pd.DataFrame({"t": 0.1 * np.arange(200), "x": X[:, 0], "u": S[:, 0], "y": X[:, 1], "v": S[:, 1]})
 
 
@@ -110,7 +111,7 @@ def test_inputs_that_do_not_fit_are_refused_by_name():
     refused(r"inputs must have 200 rows, one for each row of x, got 199", X, inputs=S[:199])
     refused(r"inputs must hold one series for each of 2 trials, got 1", [X[:100], X[100:]], inputs=S)
     refused(r"inputs\[1\] must have 100 rows", [X[:100], X[100:]], inputs=[S[:100], S[100:199]])
-    refused(r"inputs must be finite, got nan at index \(4, 1\)", X, inputs=np.where(S == S[4, 1], np.nan, S))
+    refused(r"inputs must be finite, got nan at index \(4, 1\)", X, inputs=GAPPY)
     refused("no column 'w', there are t, x, u, y, v", inputs=["w"])
     refused("columns and inputs must not share a column, both name 'u'", columns=["x", "u"], inputs=["u"])
     refused(
