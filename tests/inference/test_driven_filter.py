@@ -165,9 +165,9 @@ def test_evidence_and_smoothed_gates_with_gaps_and_inputs_equal_enumeration(fami
     # at most 0.5 / sqrt(10,000) and 0.5 / sqrt(effective 10,000): four of both together
     np.testing.assert_allclose(codes.mean(axis=0), paths.gate_marginals, atol=0.028)
     if target == "exact":
-        chain = smooth(rbpf(model, x, inputs=s, particles=100, target=target), paths=1200, sweeps=1).codes
-        # 60 stretches of 20 paths, over which the chain forgets, count as independent; few numbers, 4 errors
-        means = chain.reshape(60, 20, *chain.shape[1:]).mean(axis=1)
+        chain = smooth(rbpf(model, x, inputs=s, particles=100, target=target), paths=400, sweeps=1).codes
+        # 20 stretches of 20 paths, over which the chain forgets, count as independent; few numbers, 4 errors
+        means = chain.reshape(20, 20, *chain.shape[1:]).mean(axis=1)
         error = np.maximum(means.std(axis=0, ddof=1) / np.sqrt(len(means)), 1e-3)
         np.testing.assert_allclose((means.mean(axis=0) - paths.gate_marginals) / error, 0.0, atol=4.0)
 
@@ -199,7 +199,7 @@ def test_row_by_row_is_the_whole_series_to_the_last_bit(family, target):
     x = with_gaps(drawn(model, s))
     how = {"particles": 33, "seed": 5, "target": target, "ess_threshold": 0.99}
     whole = rbpf(model, x, inputs=s, **how)
-    assert whole.resampled.sum() > 5
+    assert whole.resampled.sum() > 2
     stepper = Stepper(model, x[0], inputs=s[0], **how)
     for t in range(len(x) - 1):
         assert stepper.update(x[t + 1], inputs=s[t + 1]) == whole.increments[t]

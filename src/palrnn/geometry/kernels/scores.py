@@ -106,8 +106,7 @@ def pair_trace(moments, gates, constants, lags, later, crossed):
     features of row i are [z_i, D z, 1, s], the last ones known: ``constants (T-1, 1+K)``. A trace needs the
     diagonal of each pair only, so that a pair costs 3 products of M x M, as much as one parameter and time in
     `later_covariance`: all pairs cost less than that up to a length of some 2 M^2. ``later (T-1, M, M)`` and
-    ``crossed (T-1, M, M)`` are scratch, the transposes of Cov(z_{t+1}, z_s) and Cov(z_{t+1}, eps_s) for s >
-    t.
+    ``crossed (T-1, M, M)`` are scratch: Cov(z_{t+1}, z_s) and Cov(z_{t+1}, eps_s), transposed, for s > t.
     """
     steps, dim = gates.shape
     total = 0.0
