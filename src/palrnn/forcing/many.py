@@ -31,6 +31,7 @@ def train_many(
     heldout: ArrayLike | None = None,
     heldout_inputs: ArrayLike | None = None,
     standardizer: Standardizer | None = None,
+    input_standardizer: Standardizer | None = None,
     dt: float | None = None,
     progress: Progress | None = None,
 ) -> list[TrainResult]:
@@ -51,8 +52,8 @@ def train_many(
     ):
         raise ValueError("runs must name different folders")
     workers = available_processors() if workers is None else as_int(workers, "workers", least=1)
-    shared = {"x": x, "inputs": inputs, "heldout": heldout, "heldout_inputs": heldout_inputs}
-    shared |= {"standardizer": standardizer, "dt": dt}
+    shared: dict[str, Any] = {"x": x, "inputs": inputs, "heldout": heldout, "heldout_inputs": heldout_inputs}
+    shared |= {"standardizer": standardizer, "input_standardizer": input_standardizer, "dt": dt}
     tasks = list(zip(configs, folders, strict=True))
     with listening(progress, "training") as report:
         outcomes = _outcomes(tasks, shared, min(workers, len(tasks)), report)

@@ -28,8 +28,8 @@ class Gradient:
     """The derivative of a loss with respect to ``theta (p,)`` and to the ``embedding (e,)``.
 
     Its parts go by the names of the model's own arrays, in their shapes: of an `ALRNN`, ``A (M,)``, ``W (M,
-    M)``, ``h (M,)``, ``C (M, K)`` of a driven one, and ``E (M, N)``, whose first N rows are zero: the embedding overwrites them with the
-    observation.
+    M)``, ``h (M,)``, ``C (M, K)`` of a driven one, and ``E (M, N)``, whose first N rows are zero: the
+    embedding overwrites them with the observation.
     """
 
     theta: Floats

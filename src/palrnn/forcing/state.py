@@ -131,6 +131,7 @@ def save_state(
     data: str,
     standardizer: Standardizer | None,
     dt: float | None,
+    input_standardizer: Standardizer | None = None,
 ) -> None:
     """Write ``run/checkpoint.safetensors``: a model for everyone, and all that exact continuation needs."""
     rows = [(e.update, e.dstsp, e.outside, e.lyapunov, e.alive) for e in state.evaluations]
@@ -155,6 +156,7 @@ def save_state(
         training=training,
         arrays=arrays,
         forcing=state.forcing,
+        input_standardizer=input_standardizer,
     )
 
 

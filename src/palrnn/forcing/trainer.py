@@ -84,25 +84,26 @@ def train(
     heldout: ArrayLike | None = None,
     heldout_inputs: ArrayLike | None = None,
     standardizer: Standardizer | None = None,
+    input_standardizer: Standardizer | None = None,
     dt: float | None = None,
     progress: Progress | None = None,
 ) -> TrainResult:
     """Train a surrogate on standardised ``x``: one series ``(T, N)``, or trials, which no sequence crosses.
 
-    NaN in ``x`` means not observed (see `itf_loss`); every sequence starts at a row without a gap. ``inputs``,
-    ``(T, K)`` or one for each trial, drive the model: z' = F(z) + C s, and C is learned, too; held-out data
-    then have ``heldout_inputs``.
+    NaN in ``x`` means not observed (see `itf_loss`); every sequence starts at a row without a gap.
+    ``inputs``, ``(T, K)`` or one for each trial, drive the model: z' = F(z) + C s, and C is learned, too;
+    held-out data then have ``heldout_inputs``.
 
     It starts from ``model``, which also decides the family and its sizes, or at random, as ``config.family``
     and ``config.seed`` say. With a folder ``run``, the state is kept in ``run/checkpoint.safetensors`` every
     ``config.checkpoint_every`` updates, and the same call continues from there after any interruption, with
     the same result bit for bit. ``heldout (T, N)``, standardised likewise, is what ``config.evaluate_every``
-    measures the free-running model on (a short one bounds what D_stsp can tell). ``standardizer`` and ``dt``
-    are stored with the model; without ``dt``, Lyapunov exponents are per step. Divergence raises
-    `TrainingDivergedError`.
+    measures the free-running model on (a short one bounds what D_stsp can tell). ``standardizer``,
+    ``input_standardizer`` and ``dt`` are stored with the model; without ``dt``, Lyapunov exponents are per
+    step. Divergence raises `TrainingDivergedError`.
     """
-    data = _Data(x, inputs, heldout, heldout_inputs)
-    config, trials, reference, keeper = _checked(data, config, model, run, standardizer, dt)
+    data, scales = _Data(x, inputs, heldout, heldout_inputs), (standardizer, input_standardizer)
+    config, trials, reference, keeper = _checked(data, config, model, run, scales, dt)
     start = _start(config, trials, model)
     pin_blas()
     with keeper.held(), listening(progress, "training") as report:
@@ -136,11 +137,12 @@ def check_training(
     heldout: ArrayLike | None = None,
     heldout_inputs: ArrayLike | None = None,
     standardizer: Standardizer | None = None,
+    input_standardizer: Standardizer | None = None,
     dt: float | None = None,
 ) -> None:
     """Refuse what `train` with the same arguments would refuse; write nothing."""
-    data = _Data(x, inputs, heldout, heldout_inputs)
-    config, trials, _, keeper = _checked(data, config, model, run, standardizer, dt)
+    data, scales = _Data(x, inputs, heldout, heldout_inputs), (standardizer, input_standardizer)
+    config, trials, _, keeper = _checked(data, config, model, run, scales, dt)
     keeper.load(config, _start(config, trials, model))
 
 
@@ -173,13 +175,14 @@ def _checked(
     config: TrainConfig | None,
     model: Surrogate | None,
     run: str | os.PathLike[str] | None,
-    standardizer: Standardizer | None,
+    scales: tuple[Standardizer | None, Standardizer | None],
     dt: float | None,
 ) -> tuple[TrainConfig, _Trials, _Trials, _Keeper]:
     """Return the settings, the trials, what to measure on, and who keeps the state."""
     config = TrainConfig() if config is None else as_instance(config, "config", TrainConfig)
-    if standardizer is not None:
-        as_instance(standardizer, "standardizer", Standardizer)
+    for name, scale in zip(("standardizer", "input_standardizer"), scales, strict=True):
+        if scale is not None:
+            as_instance(scale, name, Standardizer)
     dt = None if dt is None else as_float(dt, "dt", above=0.0)
     x = training_trials(data.x, config.sequence_length)
     seen = x[0].shape[1]
@@ -190,7 +193,7 @@ def _checked(
     if seen > config.latent_dim:
         raise ValueError(f"x has {seen} columns, more than latent_dim = {config.latent_dim}")
     trials = _with_inputs(x, data.inputs, model)
-    keeper = _Keeper(run, trials, model, standardizer, dt)
+    keeper = _Keeper(run, trials, model, scales, dt)
     return config, trials, _reference(config, data, seen, trials.input_dim), keeper
 
 
@@ -215,11 +218,11 @@ class _Keeper:
         run: str | os.PathLike[str] | None,
         trials: _Trials,
         start: Surrogate | None,
-        standardizer: Standardizer | None,
+        scales: tuple[Standardizer | None, Standardizer | None],
         dt: float | None,
     ) -> None:
         self._run = None if run is None else Path(run)
-        self._standardizer, self._dt = standardizer, dt
+        self._scales, self._dt = scales, dt
         self._data = ""
         if self._run is not None:
             self._data = data_fingerprint([*trials.x, *(s for s in trials.inputs if s is not None)], start)
@@ -237,7 +240,7 @@ class _Keeper:
 
     def save(self, state: TrainState) -> None:
         if self._run is not None:
-            save_state(self._run, state, self._data, self._standardizer, self._dt)
+            save_state(self._run, state, self._data, self._scales[0], self._dt, self._scales[1])
 
 
 def _fitted(config: TrainConfig, model: Surrogate, seen: int) -> TrainConfig:

@@ -23,8 +23,9 @@ class Updates(NamedTuple):
 
     ``starts (U, B)`` are the first rows of the sequences in ``series (T, N)``, which has no gaps (NaN) if it
     is ``whole``; ``drive (T, K)`` are its external inputs (K = 0 for none); ``noise (U, F, B, N)`` the input
-    noise of F forcings (U = 0 for none); sequences of ``length`` rows are forced every ``interval`` steps with
-    ``strengths (U,)``; ``rates (U,)`` are the learning rates, gradients longer than ``clip`` are shortened.
+    noise of F forcings (U = 0 for none); sequences of ``length`` rows are forced every ``interval`` steps
+    with ``strengths (U,)``; ``rates (U,)`` are the learning rates, gradients longer than ``clip`` are
+    shortened.
     """
 
     done: int

@@ -25,10 +25,13 @@ def checked_drive(model: Any, inputs: ArrayLike | None, name: str = "inputs") ->
 
 def checked_drives(model: Any, inputs: ArrayLike | None, count: int) -> Floats | None:
     """Return inputs of ``count`` runs, ``(1, T, K)`` where all have the same, or ``(count, T, K)``."""
-    if inputs is None or not input_dim(model) or np.ndim(inputs) < 3:
-        drive = checked_drive(model, inputs)
-        return None if drive is None else drive[None]
+    if inputs is None or not input_dim(model):
+        checked_inputs(model, inputs, 1)
+        return None
     drives = as_floats(inputs, "inputs")
+    if drives.ndim < 3:
+        drive = checked_drive(model, drives)
+        return None if drive is None else drive[None]
     if (
         drives.ndim != 3
         or drives.shape[0] != count

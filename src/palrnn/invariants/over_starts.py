@@ -66,8 +66,8 @@ def scores_over_starts(
     """Return the scores against ``reference (T, N)``, raw, of runs of its length from ``starts (S, N)``.
 
     ``starts`` are in the model's coordinates; the first ``discard`` steps do not count. With ``noise (N,)``,
-    white noise of these deviations, raw, is added to the runs. ``drives (S, T, K)`` are the inputs of each run
-    of a driven model, repeated where they end. ``counting`` are settings of `dstsp`.
+    white noise of these deviations, raw, is added to the runs. ``drives (S, T, K)`` are the inputs of each
+    run of a driven model, repeated where they end. ``counting`` are settings of `dstsp`.
     """
     length = len(reference)
     pushes = drives_offsets(drift, drives, 0, discard + length)

@@ -100,12 +100,11 @@ def quantities_of_interest(
 
     A surrogate runs with hard gates, a `PALRNN` is sampled with all its noise (pass ``model.drift`` for its
     hard-gated counterpart). The run starts at ``x1``, by default the first reference point that has no gap
-    (NaN, which `dstsp` and `spectrum_distance` leave out), and keeps
-    ``steps`` states, by default as many as the reference has, after ``discard``. Compared are the observed
-    coordinates, with observation noise only if ``observation_noise``. ``k`` Lyapunov exponents come from the
-    same start and length. ``bins`` to ``delay`` are settings of `dstsp`. A driven model runs along ``inputs (T,
-    K)``, from the row of the start on, or from the first for a given ``x1``, and from their beginning again
-    where the run outlasts them.
+    (NaN, which `dstsp` and `spectrum_distance` leave out), and keeps ``steps`` states, by default as many as
+    the reference has, after ``discard``. Compared are the observed coordinates, with observation noise only
+    if ``observation_noise``. ``k`` Lyapunov exponents come from the same start and length. ``bins`` to
+    ``delay`` are settings of `dstsp`. A driven model runs along ``inputs (T, K)``, from the row of the start
+    on, or from the first for a given ``x1``, and from their beginning again where the run outlasts them.
     """
     seen = drift_of(model).observed_dim
     truth = as_series(reference, "reference", dim=seen, allow_nan=True)

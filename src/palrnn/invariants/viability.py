@@ -129,8 +129,8 @@ def viability(
     ``starts`` are observations in the model's coordinates (rows of the standardised data, say, which
     `spread_starts` picks). ``data (T, N)`` is the series whose region the run should stay in: a box that
     exceeds that of the data by its own width on each side; without it no run leaves. Of a PAL-RNN the
-    hard-gated drift runs. Motion below ``still`` counts as none. A driven model runs along ``inputs (T, K)``, or
-    ``(S, T, K)`` for each start its own, repeated where the run outlasts them.
+    hard-gated drift runs. Motion below ``still`` counts as none. A driven model runs along ``inputs (T, K)``,
+    or ``(S, T, K)`` for each start its own, repeated where the run outlasts them.
     """
     drift = drift_of(model)
     points = as_series(starts, "starts", min_steps=10, dim=drift.observed_dim)

@@ -199,7 +199,8 @@ def _inputs(model: Any, z: Floats) -> None:
     _claim(again.input_dim == model.input_dim, "from_arrays(arrays()) loses its inputs")
     _claim(np.array_equal(again.C, moved.C), "from_arrays(arrays()) has another C")
     s = np.resize(z[:, ::-1], (len(z), model.input_dim))
-    pushed = engine.advance(model, z, 1, offsets(model, s)[None])[0]
+    pushed = engine.advance(model, z, 1, (s @ model.C.T)[None])[0]
+    _agree(offsets(model, s), s @ model.C.T, "the offsets of inputs are not C s", 1e-12)
     _agree(pushed, engine.step(model, z) + s @ model.C.T, "a step under inputs is not F(z) + C s", 1e-9)
 
 

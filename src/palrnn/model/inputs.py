@@ -31,7 +31,7 @@ def checked_inputs(model: Any, inputs: ArrayLike | None, length: int, name: str 
             )
         return None
     if not wanted:
-        raise ValueError(f"{name} must be None, got shape {np.shape(inputs)}: the model takes no inputs")
+        raise ValueError(f"{name} must be None, got {type(inputs).__name__}: the model takes no inputs")
     rows = as_series(inputs, name, min_steps=0)
     if rows.shape != (length, wanted):
         raise ValueError(

@@ -152,6 +152,7 @@ def compare(
     threads: int | None = None,
     run: str | os.PathLike[str] | None = None,
     standardizer: Standardizer | None = None,
+    input_standardizer: Standardizer | None = None,
 ) -> Comparison:
     """Tune ``model`` once for each named configuration (see `comparison_configs`) and compare the results.
 
@@ -185,6 +186,7 @@ def compare(
                 threads=threads,
                 run=None if run is None else Path(run) / name,
                 standardizer=standardizer,
+                input_standardizer=input_standardizer,
             )
             done += config.iterations if config.learns_noise else 0
     return Comparison(results, slack)

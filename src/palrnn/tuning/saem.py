@@ -89,6 +89,7 @@ def saem(
     threads: int | None = None,
     run: str | os.PathLike[str] | None = None,
     standardizer: Standardizer | None = None,
+    input_standardizer: Standardizer | None = None,
 ) -> SAEMResult:
     """Fine-tune ``model`` by the evidence of windows of ``sequences``: ``(T, N)``, ``(J, T, N)`` or a list.
 
@@ -101,14 +102,16 @@ def saem(
     An ``initial`` of None means that the start of a window follows the process noise, and is then learned
     with it; a given one stays as it is. Results depend on ``seed`` but not on the number of ``threads``
     (default: one per core). With a folder ``run``, each iteration is saved in ``run/checkpoint.safetensors``
-    (with the ``standardizer``, if given), and a call that was interrupted continues exactly where it stopped.
+    (with the ``standardizer`` and the ``input_standardizer``, if given), and a call that was interrupted
+    continues exactly where it stopped.
     """
     started = time.perf_counter()
     config = SAEMConfig() if config is None else config
     driving = (inputs, heldout_inputs, reference_inputs)
     problem = _checked(model, sequences, config, seed, heldout, reference, standardizer, driving)
     pin_blas()
-    folder = None if run is None else SavedTuning.of(run, model, problem, standardizer)
+    scales = (standardizer, input_standardizer)
+    folder = None if run is None else SavedTuning.of(run, model, problem, *scales)
     total = config.iterations if config.learns_noise else 0
     workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
     with (
@@ -142,12 +145,16 @@ def check_saem(
     reference_inputs: ArrayLike | None = None,
     run: str | os.PathLike[str] | None = None,
     standardizer: Standardizer | None = None,
+    input_standardizer: Standardizer | None = None,
 ) -> None:
     """Refuse what `saem` with the same arguments would refuse; write nothing."""
     config = SAEMConfig() if config is None else config
     driving = (inputs, heldout_inputs, reference_inputs)
     problem = _checked(model, sequences, config, seed, heldout, reference, standardizer, driving)
-    if run is not None and (folder := SavedTuning.of(run, model, problem, standardizer)).begun:
+    if (
+        run is not None
+        and (folder := SavedTuning.of(run, model, problem, standardizer, input_standardizer)).begun
+    ):
         folder.load()
 
 

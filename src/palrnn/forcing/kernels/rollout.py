@@ -5,8 +5,8 @@ Layout. All arrays are C-contiguous and of one dtype (float32 in training, float
 ``(B, M) (M, M)``, done with its aftermath in `steps`; the weight gradient is a product over time and
 batch, done by BLAS. The parameters are one vector ``theta = [A, W row-major, h, C row-major, E row-major]``.
 
-External inputs s_t are ``drive (rows, K)``, K = 0 where there are none. They stand beside the units, in columns M
-.. M + K - 1 of the states, so that a step is one product with [W C], and its gradient another.
+External inputs s_t are ``drive (rows, K)``, K = 0 where there are none. They stand beside the units, in
+columns M .. M + K - 1 of the states, so that a step is one product with [W C], and its gradient another.
 
 On a free (ungated) unit z = phi*(z), so ``A`` folds into the diagonal of ``W``: W' = W + diag(A) there.
 
@@ -93,10 +93,10 @@ def forced_rollout(
     """Run the forced rollout (eqs. itf_rollout, gtf_mix) and return its loss (eq. tf_loss).
 
     z_0 = embed(x_0); at steps t = tau, 2 tau, ... the observed coordinates become (1 - alpha) z_t + alpha x_t
-    before the state is advanced; z_{t+1} = A z_t + W phi*(z_t) + h + C s_t. Fills ``states (T, B, width)`` with the
-    states that are advanced and ``errors (T, B, N)`` with B z_t - x_t *before* forcing, 0 where x_t is not
-    seen. ``phi (2, B, width)`` is scratch. Loss: the squared error summed over N, averaged over the T - 1
-    predictions and the batch, or over as many as were seen (`predictions`).
+    before the state is advanced; z_{t+1} = A z_t + W phi*(z_t) + h + C s_t. Fills ``states (T, B, width)``
+    with the states that are advanced and ``errors (T, B, N)`` with B z_t - x_t *before* forcing, 0 where x_t
+    is not seen. ``phi (2, B, width)`` is scratch. Loss: the squared error summed over N, averaged over the T
+    - 1 predictions and the batch, or over as many as were seen (`predictions`).
     """
     length, batch, width = states.shape
     seen = series.shape[1]

@@ -33,7 +33,7 @@ from palrnn.forcing.kernels.updates import radam_step
 
 @kernel
 def parts(theta, dim, hidden, count, seen):
-    """The parts of ``theta``: A (M,), W1 (M, H), W2 (H, M), h1 (M,), h2 (H,), C (M, K), E (M, N), as views."""
+    """Views of ``theta``: A (M,), W1 (M, H), W2 (H, M), h1 (M,), h2 (H,), C (M, K), E (M, N)."""
     a, b = dim, dim + dim * hidden
     c = b + dim * hidden
     d, e = c + dim, c + dim + hidden
@@ -145,7 +145,8 @@ def _retreat(t, clipped, A, W1, W2, h2, pushes, tiny, along, states, adjoint, su
     """lambda_t = (A + W2^T D W1^T) lambda_{t+1}, before forcing and errors, and the sums of the gradient.
 
     ``adjoint (T, M, width)`` holds lambda_{t+1} and receives lambda_t; ``sums (H (2 M + 1) + 2 M + M K,
-    lanes)`` are those of W1 and W2, both (H, M), then h2, A, h1 and C, lane by lane. ``along (H, lanes)`` is scratch.
+    lanes)`` are those of W1 and W2, both (H, M), then h2, A, h1 and C, lane by lane. ``along (H, lanes)`` is
+    scratch.
     """
     _, dim, width = states.shape
     hidden, lanes, number = h2.shape[0], lane_count(states), states.dtype.type

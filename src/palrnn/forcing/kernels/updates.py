@@ -78,10 +78,10 @@ def updates(
     """Train ``theta`` and its moments ``first``, ``second`` in place by U updates, after ``done`` earlier.
 
     ``starts (U, B)`` are the first rows of the batches in ``series (T, N)``, of which nothing is missing if
-    ``gaps`` is None; ``drive (T, K)`` are its external inputs; ``noise (U, K, B, N)`` is the input noise (U = 0 for none), ``alphas (U,)`` and ``rates
-    (U,)`` the schedules; gradients longer than ``clip`` are shortened to it. Fills ``losses (U,)`` and
-    ``norms (U,)`` (before clipping). Return the number of the first update whose loss or gradient is not
-    finite, with ``theta`` as it was before that update, or -1.
+    ``gaps`` is None; ``drive (T, K)`` are its external inputs; ``noise (U, K, B, N)`` is the input noise (U =
+    0 for none), ``alphas (U,)`` and ``rates (U,)`` the schedules; gradients longer than ``clip`` are
+    shortened to it. Fills ``losses (U,)`` and ``norms (U,)`` (before clipping). Return the number of the
+    first update whose loss or gradient is not finite, with ``theta`` as it was before that update, or -1.
     """
     count, batch = starts.shape
     seen, kind, number = series.shape[1], theta.dtype, theta.dtype.type

@@ -137,7 +137,8 @@ class ShallowPLRNN(PiecewiseAffine):
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
         """Return the network of `arrays`."""
-        return cls(*(arrays[name] for name in ("A", "W1", "W2", "h1", "h2", "E")), arrays.get("C"))
+        parts = [arrays[name] for name in ("A", "W1", "W2", "h1", "h2", "E")]
+        return cls(*parts, *([arrays["C"]] if "C" in arrays else []))
 
     def gate_map(self) -> tuple[Floats, Floats]:
         """Return G = W2 and g = h2."""

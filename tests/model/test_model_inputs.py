@@ -144,9 +144,7 @@ def test_inputs_that_do_not_fit_are_refused_by_name():
         model.rollout([0.0, 0.0], 9, inputs=S[:8])
     with pytest.raises(ValueError, match=r"inputs must be \(9, 2\), .* got \(9, 1\)"):
         model.rollout([0.0, 0.0], 9, inputs=S[:, :1])
-    with pytest.raises(
-        ValueError, match=r"inputs must be None, got shape \(9, 2\): the model takes no inputs"
-    ):
+    with pytest.raises(ValueError, match=r"inputs must be None, got ndarray: the model takes no inputs"):
         alone.rollout([0.0, 0.0], 9, inputs=S)
     with pytest.raises(ValueError, match=r"inputs must be finite, got nan at index \(0, 1\)"):
         checked_inputs(model, [[0.0, np.nan]], 1)
