@@ -162,9 +162,10 @@ def test_saem_learns_the_input_map(smoother):
     target = "paper" if smoother == "ancestors" else "exact"
     config = SAEMConfig(configuration="full", smoother=smoother, target=target, **SETTINGS)
     found = saem(start, x, config, inputs=inputs, seed=1, threads=1, progress=quiet)
-    C = found.model.drift.C
-    # three rounds go most of the way from nothing
-    assert np.abs(C - drift.C).max() < 0.5 * np.abs(drift.C).max()
+    # EM halves the distance in a few rounds for the observed units; the data hardly fix the coordinates of
+    # the others, nor what drives them
+    C, truth = found.model.drift.C[:2], drift.C[:2]
+    assert np.abs(C - truth).max() < 0.5 * np.abs(truth).max()
     one = found.history["evidence"]
     if smoother != "conditional":
         assert one[2] > one[0]
