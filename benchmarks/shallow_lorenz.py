@@ -2,14 +2,15 @@
 
     python benchmarks/shallow_lorenz.py --runs build/shallow --seeds 10 --write docs/shallow.md
 
-Data and score are those of the paper's public code: 100,000 rows of step 0.01 to train on, with observation noise of
-5 % of the deviation; M = 3 units, all observed, H = 50 hidden ones; sequences of 200 rows, 16 at a time, forced by a tenth
-(alpha 0.1) at every step. Judged without noise: the model starts at the first row of 100,000 that it has not seen,
-runs 125,000 steps, the first 25,000 are left out, and D_stsp is over 30 bins for each coordinate of the box around
-the reference, 0.1 deviations wider on each side. The floor is that of the true system: the same score between two
-of its stretches. Trained with palrnn's defaults (30,000 updates, rates from 3e-3 to 1e-5, gradients clipped at 5, input noise 0.05),
-or as published (250,000 updates, rates from 1e-3 to 1e-6, neither clipping nor noise). One JSON file per model is kept, so the
-command continues where it stopped.
+Data and score are those of the paper's public code: 100,000 rows of step 0.01 to train on, with
+observation noise of 5 % of the deviation; M = 3 units, all observed, H = 50 hidden ones; sequences of 200
+rows, 16 at a time, forced by a tenth (alpha 0.1) at every step. Judged without noise: the model starts at
+the first row of 100,000 that it has not seen, runs 125,000 steps, the first 25,000 are left out, and
+D_stsp is over 30 bins for each coordinate of the box around the reference, 0.1 deviations wider on each
+side. The floor is that of the true system: the same score between two of its stretches. Trained with
+palrnn's defaults (30,000 updates, rates from 3e-3 to 1e-5, gradients clipped at 5, input noise 0.05), or
+as published (250,000 updates, rates from 1e-3 to 1e-6, neither clipping nor noise). One JSON file per
+model is kept, so the command continues where it stopped.
 """
 
 from __future__ import annotations
@@ -97,8 +98,8 @@ def file_of(folder: Path, candidate: str, seed: int) -> Path:
 def table(folder: Path, rows: int) -> str:
     """Return the models in the folder, one line per candidate."""
     lines = [
-        "| model and forcing | models | D_stsp of each | median | floor | D_H, median | largest exponent, median (true) "
-        "| still moving from 10 of 10 starts after 100,000 steps |",
+        "| model | models | D_stsp of each | median | floor | D_H, median | largest exponent, median (true) "
+        "| alive from 10 of 10 starts after 100,000 steps |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for candidate in CANDIDATES:

@@ -1,7 +1,7 @@
 """A shallow PLRNN of Lorenz-63: three units, all of them observed, and a network of 30 hidden ones.
 
-Its state is the observation, so that the picture shows all of it; the colour is the number of hidden units that
-are open, and the map is linear wherever none of them switches.
+Its state is the observation, so that the picture shows all of it; the colour is the number of hidden
+units that are open, and the map is linear wherever none of them switches.
 """
 
 from __future__ import annotations

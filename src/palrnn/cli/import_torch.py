@@ -20,7 +20,7 @@ def import_torch_command(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The checkpoint to write.")],
     gated: Annotated[
-        int | None, typer.Option(help="The number of gated units P of an AL-RNN, which its file does not hold.")
+        int | None, typer.Option(help="The number of gated units of an AL-RNN, which its file does not hold.")
     ] = None,
     family: Annotated[str, typer.Option(help="alrnn, shallow or clipped-shallow.")] = "alrnn",
     json: JsonFlag = False,

@@ -1,8 +1,9 @@
 """Import of shallow PLRNNs from Julia: the BSON files that the public code of Hess et al. (2023) saves.
 
-Such a file holds ``model = [network, observation model]``. BSON.jl writes a struct as its type's path, its
-fields in order, and an array as its type, its sizes and its bytes, column by column; what occurs twice is kept
-under ``_backrefs`` and referred to by its number. Only the numbers of known structs are taken.
+Such a file holds ``model = [network, observation model]``. BSON.jl writes a struct as its type's path,
+its fields in order, and an array as its type, its sizes and its bytes, column by column; what occurs
+twice is kept under ``_backrefs`` and referred to by its number. Only the numbers of known structs are
+taken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Import of published checkpoints: torch state dicts of AL-RNNs (A, W, h, B) and shallow PLRNNs (A, W1, W2, h1, h2)."""
+"""Import of published checkpoints: torch state dicts of AL-RNNs and of shallow PLRNNs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def import_torch(
 ) -> ALRNN | ShallowPLRNN:
     """Return the network in a torch state dict.
 
-    Of an AL-RNN, ``A (M,)``, ``W (M, M)``, ``h (M,)``, ``B (N, M)``: the published code embeds by ``x @ B``,
-    so ``E = B.T``. Such files do not hold the number of ``gated`` units; give it. Of a ``family`` "shallow" or
-    "clipped-shallow", ``A (M,)``, ``W1 (M, H)``, ``W2 (H, M)``, ``h1 (M,)``, ``h2 (H,)`` and nothing else: all
-    units are observed, and its gates are its hidden units. Such files do not say which of the two it is. ``A``
-    may also be the full diagonal matrix.
+    Of an AL-RNN, ``A (M,)``, ``W (M, M)``, ``h (M,)``, ``B (N, M)``. The published code embeds by ``x @ B``,
+    so ``E = B.T``. Such files do not hold the number of ``gated`` units; give it. Of a ``family`` "shallow"
+    or "clipped-shallow", ``A (M,)``, ``W1 (M, H)``, ``W2 (H, M)``, ``h1 (M,)``, ``h2 (H,)`` and nothing else:
+    all units are observed, and its gates are its hidden units. Such files do not say which of the two it is.
+    ``A`` may also be the full diagonal matrix.
 
     Weights only: a file with anything but tensors is refused. Needs PyTorch, at least 2.10:
     ``pip install 'palrnn[torch]'``.
@@ -71,7 +71,8 @@ def import_torch(
         more = [str(name) for name in state if name not in names]
         if more:
             # inputs, an observation model or an embedding: what it does is not in the file
-            raise ValueError(f"has {printable(more[0], 80)} besides {', '.join(names)}, and cannot be imported")
+            known = ", ".join(names)
+            raise ValueError(f"has {printable(more[0], 80)} besides {known}, and cannot be imported")
         cls = ClippedShallowPLRNN if family == "clipped-shallow" else ShallowPLRNN
         return cls(_diagonal(arrays[0]), *arrays[1:])
     except (ValueError, RuntimeError, TypeError) as error:  # torch refuses to convert some kinds of numbers
