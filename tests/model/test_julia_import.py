@@ -9,7 +9,7 @@ import struct
 import numpy as np
 import pytest
 from command_line import call
-from oracles.julia_files import FLOATS, array, checkpoint, datatype, document, structure
+from torture.julia_file import FLOATS, array, checkpoint, datatype, document, structure
 
 from palrnn import ClippedShallowPLRNN, ShallowPLRNN, load_checkpoint
 from palrnn.model import CheckpointError, import_julia
