@@ -31,14 +31,20 @@ from palrnn.engine.progress import quiet
 from palrnn.engine.style import BLACK, BLUE, GREEN, VERMILION, save_figure, styled
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
 from palrnn.invariants import dstsp, spectrum_distance
-from palrnn.model import ALRNN, PALRNN, load_checkpoint, save_checkpoint
+from palrnn.model import ALRNN, PALRNN, Forcing, load_checkpoint, save_checkpoint
 from palrnn.model.engine import advance
 from palrnn.tuning import SAEMConfig, saem
 
 BEGIN, END = "<!-- table of benchmarks/neuron.py -->", "<!-- end of neuron -->"
 DRIVE, MEMORY, DT, ROWS, SEEN, DISCARD, AHEAD = 1.5, 20.0, 0.5, 10_000, 0.1, 1000, 20
 SETTINGS: dict[str, Any] = {"latent_dim": 20, "gated": 10, "updates": 20_000}
-FORCINGS = {"every step": 1, "every 10th step": 10, "every 16th step": 16}
+FORCINGS = {
+    "every step": Forcing.identity(1),
+    "every 10th step": Forcing.identity(10),
+    "every 16th step": Forcing.identity(16),
+    "every 44th step": Forcing.identity(44),
+    "every step by 0.1": Forcing.generalised(0.1),
+}
 #: process, observation and gate noise from which tuning starts, and its settings
 NOISES = (0.02, 0.02, 0.02)
 TUNING: dict[str, Any] = {
@@ -51,6 +57,8 @@ TUNING: dict[str, Any] = {
     "particles": 64,
     "paths": 4,
 }
+#: the forcing of the models that are tuned: wherever something was seen
+TUNED = "every step"
 LEARNED = ("from interpolated values", "from gaps", "from gaps, then by evidence")
 COLOURS = (VERMILION, BLUE, GREEN)
 
@@ -91,7 +99,7 @@ def scores(model: ALRNN) -> dict[str, float]:
 
 def trained(learned: str, forcing: str, seed: int, updates: int) -> ALRNN:
     """Return the model of one way to learn, one forcing and one seed."""
-    config = TrainConfig(**(SETTINGS | {"updates": updates}), tau=FORCINGS[forcing], seed=seed)
+    config = TrainConfig(**(SETTINGS | {"updates": updates}), forcing=FORCINGS[forcing], seed=seed)
     return train(parts()[learned], config, progress=quiet).model
 
 
@@ -213,7 +221,7 @@ def main() -> int:
         for learned in (LEARNED[i] for i in chosen.learned):
             for forcing in FORCINGS:
                 file = file_of(chosen.runs, learned, forcing, seed)
-                if file.exists() or (learned == LEARNED[2] and FORCINGS[forcing] != 1):
+                if file.exists() or (learned == LEARNED[2] and forcing != TUNED):
                     continue
                 scored = plain(measured(chosen.runs, learned, forcing, seed, chosen.updates))
                 write_text(file, json.dumps(scored))
