@@ -37,7 +37,7 @@ from palrnn.tuning import SAEMConfig, saem
 
 BEGIN, END = "<!-- table of benchmarks/neuron.py -->", "<!-- end of neuron -->"
 DRIVE, MEMORY, DT, ROWS, SEEN, DISCARD, AHEAD = 1.5, 20.0, 0.5, 10_000, 0.1, 1000, 20
-SETTINGS: dict[str, Any] = {"latent_dim": 20, "gated": 10, "updates": 20_000}
+SETTINGS: dict[str, Any] = {"latent_dim": 20, "gated": 10, "updates": 100_000}
 FORCINGS = {
     "every step": Forcing.identity(1),
     "every 10th step": Forcing.identity(10),
@@ -175,7 +175,7 @@ def picture(folder: Path, path: Path, shown: int = 260) -> None:
     """Draw free runs of the model with the middle D_stsp of each way to learn, at its best forcing."""
     truth, gappy = parts()["truth"], parts()["from gaps"]
     with styled():
-        figure = Figure(figsize=(6.4, 5.6), layout="constrained")
+        figure = Figure(figsize=(7.2, 5.6), layout="constrained")
         panels = figure.subplots(4, 1, sharex=True, sharey=True)
         x, _ = neuron(0, ROWS), panels[0].set_title("the neuron, and the tenth of its samples that are seen")
         scale = Standardizer.fit(x[~np.isnan(gappy[:, 0])])
@@ -199,7 +199,7 @@ def picture(folder: Path, path: Path, shown: int = 260) -> None:
                 f"{name} {each[seed][key]:.2g}"
                 for name, key in (("$D_{stsp}$", "dstsp"), ("$D_H$", "spectrum"), ("MAE", "mae"))
             )
-            axes.set_title(f"learned {learned}, forced {forcing}: {words}")
+            axes.set_title(f"{learned} (forced {forcing}): {words}", fontsize=9)
         panels[-1].set_xlabel("step")
         figure.supylabel("membrane potential, deviations")
     save_figure(figure, path)

@@ -118,7 +118,7 @@ def table(folder: Path, rows: int) -> str:
             f"| {np.median(scores):.2f} | {floor(rows):.2f} | {spectra:.3f} "
             f"| {exponents:.3f} ({SYSTEM.lyapunov}) | {alive} of {len(found)} |"
         )
-    lines.append("| published (Hess et al., 2023) | 20 | | 0.26 | | 0.090 | | |")
+    lines.append("| published (Hess et al., 2023) | | | 0.26 | | | | |")
     return "\n".join(lines)
 
 
