@@ -44,6 +44,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "Surrogate",
         "SurrogateError",
         "check_surrogate",
+        "import_julia",
         "import_torch",
         "initial_alrnn",
         "load_checkpoint",

@@ -32,6 +32,7 @@ _COMMANDS = (
     "status",
     "zoo",
     "import_torch",
+    "import_julia",
 )
 
 _USAGE, _INTERRUPTED = 2, 130
