@@ -77,7 +77,9 @@ def quick_verdict(life: Viability, dstsp: float, floor: Floor) -> Verdict:
 def ended_fates(life: Viability, excess: float, *, chaotic: bool) -> list[Fate]:
     """Return the fates that count as an end: a cycle does not, where it may be the reference's own."""
     own = excess <= GOOD_EXCESS and not chaotic
-    return [fate for fate in life.fates if fate.outcome != "moves on" and not (own and fate.outcome == "cycle")]
+    return [
+        fate for fate in life.fates if fate.outcome != "moves on" and not (own and fate.outcome == "cycle")
+    ]
 
 
 def excess_over(floor: Floor, dstsp: float) -> float:

@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 REFERENCE, CONFIG, HISTORY, SEARCH = "reference.npy", "config.toml", "history.csv", "search.json"
 _KIND = "run"
 _MOST_LOSSES = 2000
-_NAMES = frozenset({CHECKPOINT, REFERENCE, CONFIG, HISTORY, SEARCH, "loss.png", "before_after.png", "findings"})
+_NAMES = frozenset(
+    {CHECKPOINT, REFERENCE, CONFIG, HISTORY, SEARCH, "loss.png", "before_after.png", "findings"}
+)
 
 
 class RunFolder:

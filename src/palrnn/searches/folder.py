@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from palrnn.data import DataSettings
 from palrnn.engine.checks import as_path
 from palrnn.engine.config import Config, Count, Positive, Seed
@@ -42,7 +44,7 @@ class SearchSettings(Config):
     families: tuple[str, ...] = ("alrnn",)
     lags: tuple[Count, ...] = (1,)
     delays: tuple[Count, ...] = (1,)
-    choices: dict[str, list[Any]] = {}
+    choices: dict[str, list[Any]] = Field(default_factory=dict)
 
 
 class SearchFolder:

@@ -16,6 +16,7 @@ from palrnn.data.settings import IN_MEMORY
 from palrnn.data.source import series_name
 from palrnn.engine.checks import as_float, as_int
 from palrnn.engine.folders import writable_folder
+from palrnn.engine.processors import available_processors
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.text import quoted
 from palrnn.forcing import TrainConfig, check_training
@@ -29,8 +30,8 @@ from palrnn.searches.plan import Rung, rungs
 from palrnn.searches.result import SearchResult, Standing, ranked, reasons
 from palrnn.searches.space import DELAYS, LAGS, OWN, Candidate, Space
 from palrnn.searches.work import candidate_task, data_task
-from palrnn.sweeps import ClusterEngine, Engine, LocalEngine, SerialEngine, Store, Task, run as run_tasks
-from palrnn.engine.processors import available_processors
+from palrnn.sweeps import ClusterEngine, Engine, LocalEngine, SerialEngine, Store, Task
+from palrnn.sweeps import run as run_tasks
 
 #: The budget where nobody gives one.
 MINUTES = 5.0
@@ -60,8 +61,8 @@ def search(
     """Try many settings of training on ``x`` and return the best model, what was tried, and why it won.
 
     ``x`` is anything that `reconstruct` takes. Candidates differ in size, forcing, learning rate, clipping,
-    input noise, seed and, for a single column, in lags and delay. They are judged on a validation stretch, the
-    last fifth of the part to train on; a third of them goes on to be trained longer, again and again
+    input noise, seed and, for a single column, in lags and delay. They are judged on a validation stretch,
+    the last fifth of the part to train on; a third of them goes on to be trained longer, again and again
     (successive halving). The held-out part is seen once, for the verdict on the winner.
 
     - ``minutes``: about how long it may take (5). It is turned into a number of ``updates`` by a short timing
@@ -98,7 +99,9 @@ def search(
     if minutes is not None and updates is not None:
         raise ValueError("minutes and updates are two budgets: give one of them")
     if isinstance(x, Dataset) and (lags is not None or delay is not None):
-        raise ValueError(f"{'delay' if lags is None else 'lags'} is a setting of Dataset.prepare, which made x")
+        raise ValueError(
+            f"{'delay' if lags is None else 'lags'} is a setting of Dataset.prepare, which made x"
+        )
     trials = raw_training(dataset)
     given = {name: value for name, value in given.items() if value is not None}
     with closing(_engine(workers, scheduler)) as engine:
@@ -156,9 +159,7 @@ class _Halving:
             said = {"rung": number + 1, "of": len(self.plan)}
             report(earlier + there, total, said | {k: v for k, v in figures.items() if k == "failed"})
 
-        tally = run_tasks(
-            tasks, self.store, self.engine, retry_failed=True, close=False, progress=forward
-        )
+        tally = run_tasks(tasks, self.store, self.engine, retry_failed=True, close=False, progress=forward)
         found = [
             Standing(candidate, number, checkpoint_from_bytes(self.store.read(task), source=task.label))
             for candidate, task in zip(candidates, tasks, strict=True)
@@ -177,8 +178,8 @@ class _Halving:
         if number + 1 == len(self.plan):
             after = f"{len(standings)} candidates were trained to the end"
         return (
-            f"rung {number + 1} of {len(self.plan)}, {rung.total:,} updates each: {after}; the best so far is "
-            f"candidate {best.candidate.number}, {said.grade}, {scores}"
+            f"rung {number + 1} of {len(self.plan)}, {rung.total:,} updates each: {after}; the best so far "
+            f"is candidate {best.candidate.number}, {said.grade}, {scores}"
         )
 
 
@@ -253,7 +254,9 @@ def _dataset(x: Any, given: Mapping[str, Any], before: SearchSettings | None) ->
 
 
 def _families(names: Sequence[str]) -> tuple[str, ...]:
-    listed = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, (list, tuple)) else None
+    listed = (
+        (names,) if isinstance(names, str) else tuple(names) if isinstance(names, (list, tuple)) else None
+    )
     if not listed:
         raise ValueError(f"families must be names of families, got {quoted(names)}")
     for name in listed:
@@ -317,7 +320,8 @@ def _refuse_changes(
         if there != value:
             asked = "delay" if name == "delays" else name
             raise ValueError(
-                f"{folder.path}: was started with {asked} = {there!r}, asked for {value!r}; choose another folder"
+                f"{folder.path}: was started with {asked} = {there!r}, asked for {value!r}; "
+                "choose another folder"
             )
     if before.data != dataset.fingerprint:
         raise ValueError(f"{folder.path}: was started on other data; choose another folder")

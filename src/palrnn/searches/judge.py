@@ -5,6 +5,7 @@
 2. Of equal grades, models of which every run moves on.
 3. Then the *loss*: D_stsp above its floor, five times D_H above its floor, and six for the part of the starts
    that end.
+4. Of equal losses, as models that all come to rest have, the smaller error ten steps ahead.
 
 Against noisy data the run gets noise of the level that the series is estimated to have, as in the scorecard:
 a perfect model would otherwise be punished for not being noisy.
@@ -18,7 +19,14 @@ from typing import Any
 import numpy as np
 
 from palrnn.data import noise_level
-from palrnn.invariants import Verdict, dstsp_floor, spectrum_floor, spread_starts, viability
+from palrnn.invariants import (
+    Verdict,
+    dstsp_floor,
+    prediction_error,
+    spectrum_floor,
+    spread_starts,
+    viability,
+)
 from palrnn.invariants.over_starts import scores_over_starts
 from palrnn.invariants.state_space import delay_for
 from palrnn.invariants.verdict import ended_fates, excess_over, quick_verdict
@@ -29,7 +37,7 @@ from palrnn.searches.parts import Parts
 SPECTRUM_WEIGHT, END_WEIGHT = 5.0, 6.0
 # D_stsp of a run that diverges, so that such models still have an order
 _FAR = 20.0
-_STARTS, _DISCARD, _PAIRS, _SEEN_NOISE = 10, 1000, 10, 0.005
+_STARTS, _DISCARD, _PAIRS, _AHEAD, _SEEN_NOISE = 10, 1000, 10, 10, 0.005
 _GRADES = ("good", "fair", "not usable")
 
 
@@ -37,7 +45,8 @@ _GRADES = ("good", "fair", "not usable")
 class Judgement:
     """What a candidate came to: medians over ``starts`` runs, of which ``alive`` move on for ``steps``.
 
-    ``ended`` of them end where the data do not; ``noisy`` says that D_stsp and D_H are of runs with noise.
+    ``ended`` of them end where the data do not. ``error`` is the mean squared one ten steps ahead; ``noisy``
+    says that D_stsp and D_H are of runs with noise.
     """
 
     grade: str
@@ -50,6 +59,7 @@ class Judgement:
     dstsp_floor: float
     spectrum_distance: float
     spectrum_floor: float
+    error: float
     noisy: bool
 
     @property
@@ -63,9 +73,9 @@ class Judgement:
         )
 
     @property
-    def key(self) -> tuple[int, bool, float]:
+    def key(self) -> tuple[int, bool, float, float]:
         """What candidates are sorted by, the best first."""
-        return _GRADES.index(self.grade), self.ended > 0, self.loss
+        return _GRADES.index(self.grade), self.ended > 0, self.loss, self.error
 
     @property
     def verdict(self) -> str:
@@ -104,6 +114,7 @@ def judged(model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0) -> 
     rhythm = spectrum_floor(data.longest, length=length, pairs=_PAIRS, seed=seed)
     dstsp = float(np.median(np.minimum(scores.dstsp, _FAR)))
     found: Verdict = quick_verdict(life, dstsp, floor)
+    ahead = prediction_error(model, data.validation, _AHEAD, horizon=_AHEAD).mse[-1]
     ended = ended_fates(life, excess_over(floor, dstsp), chaotic=False)
     return Judgement(
         grade=found.grade,
@@ -116,6 +127,7 @@ def judged(model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0) -> 
         dstsp_floor=floor.median,
         spectrum_distance=float(np.median(scores.spectrum_distance)),
         spectrum_floor=rhythm.median,
+        error=float(min(ahead, _FAR)) if np.isfinite(ahead) else _FAR,
         noisy=noise is not None,
     )
 
@@ -124,4 +136,4 @@ def failed(update: int, long_steps: int) -> Judgement:
     """Return the judgement of a candidate whose training diverged: the last of all."""
     words = f"training diverged at update {update:,}"
     ends = _STARTS
-    return Judgement("not usable", (words,), 0, ends, ends, long_steps, _FAR, 0.0, 1.0, 0.0, False)
+    return Judgement("not usable", (words,), 0, ends, ends, long_steps, _FAR, 0.0, 1.0, 0.0, _FAR, False)

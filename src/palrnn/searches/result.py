@@ -18,7 +18,7 @@ from palrnn.searches.space import Candidate
 #: The columns of the table, as in table.csv.
 COLUMNS = (
     *("rank", "candidate", "rung", "updates", "grade", "alive", "starts"),
-    *("dstsp", "dstsp_floor", "spectrum_distance", "spectrum_floor", "loss"),
+    *("dstsp", "dstsp_floor", "spectrum_distance", "spectrum_floor", "loss", "error"),
     *("family", "latent_dim", "gated", "forcing", "learning_rate", "input_noise", "gradient_clip"),
     *("lags", "delay", "seed", "verdict"),
 )
@@ -45,7 +45,8 @@ class SearchResult:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         found = {"verdict": self.verdict.to_dict(), "why": self.why, "updates": self.updates}
-        return plain(found | {"table": self.table})  # type: ignore[no-any-return]
+        values: dict[str, Any] = plain(found | {"table": self.table})
+        return values
 
     def __repr__(self) -> str:
         return f"SearchResult({self.verdict}; {len(self.table)} candidates, {self.best!r})"
@@ -125,18 +126,23 @@ def reasons(order: list[Standing], plan: list[Rung]) -> str:
     winner, final = order[0], [each for each in order if each.rung == len(plan) - 1]
     found = winner.judgement
     counts = Counter(each.judgement.grade for each in final)
-    grades = ", ".join(f"{counts[grade]} {grade}" for grade in ("good", "fair", "not usable") if counts[grade])
+    grades = ", ".join(
+        f"{counts[grade]} {grade}" for grade in ("good", "fair", "not usable") if counts[grade]
+    )
     noise = ", both of runs with noise as in the data" if found.noisy else ""
+    against = f" Against it: {'; '.join(found.reasons)}." if found.reasons else ""
     said = [
-        f"Candidate {winner.candidate.number} won. On the validation stretch it is {found.verdict}: "
-        f"{found.alive} of {found.starts} runs move on for {found.steps:,} steps, D_stsp is {found.dstsp:.2f} "
-        f"(floor {found.dstsp_floor:.2f}) and D_H {found.spectrum_distance:.2f} (floor "
-        f"{found.spectrum_floor:.2f}){noise}.",
+        f"Candidate {winner.candidate.number} won. On the validation stretch it is {found.grade}: {found.alive} "
+        f"of {found.starts} runs move on for {found.steps:,} steps, D_stsp is {found.dstsp:.2f} (floor "
+        f"{found.dstsp_floor:.2f}) and D_H {found.spectrum_distance:.2f} (floor {found.spectrum_floor:.2f})"
+        f"{noise}.{against}",
         f"{len(order)} candidates were tried, and {len(final)} of them trained to the end, for "
         f"{plan[-1].total:,} updates each: {grades}.",
     ]
     if len(final) > 1:
-        said.append(f"The runner-up, candidate {final[1].candidate.number}, {_behind(final[1].judgement, found)}.")
+        said.append(
+            f"The runner-up, candidate {final[1].candidate.number}, {_behind(final[1].judgement, found)}."
+        )
     return " ".join(said)
 
 
@@ -146,5 +152,8 @@ def _behind(second: Judgement, first: Judgement) -> str:
         return f"is {second.verdict}"
     if (second.ended > 0) != (first.ended > 0):
         return f"is {second.grade}, too, but {second.ended} of its {second.starts} runs end"
+    if second.loss == first.loss:
+        return f"scores the same, and errs more ten steps ahead: {second.error:.2g} against {first.error:.2g}"
     scores = f"D_stsp {second.dstsp:.2f}, D_H {second.spectrum_distance:.2f}"
-    return f"is {second.grade}, too, and scores worse: {scores}, a loss of {second.loss:.2f} against {first.loss:.2f}"
+    losses = f"a loss of {second.loss:.2f} against {first.loss:.2f}"
+    return f"is {second.grade}, too, and scores worse: {scores}, {losses}"

@@ -116,7 +116,9 @@ class Space:
 
     def _embedding(self, number: int) -> tuple[int, int]:
         middle = number < 2
-        lags = sorted(self.lags)[(len(self.lags) - 1) // 2] if middle else self._pick(number, "lags", self.lags)
+        lags = (
+            sorted(self.lags)[(len(self.lags) - 1) // 2] if middle else self._pick(number, "lags", self.lags)
+        )
         delay = (
             sorted(self.delays)[len(self.delays) // 2] if middle else self._pick(number, "delay", self.delays)
         )

@@ -35,9 +35,7 @@ def data_task(fingerprint: str) -> Task:
     return Task(DATA, {"fingerprint": fingerprint}, label="the series")
 
 
-def candidate_task(
-    candidate: Candidate, plan: list[Rung], rung: int, data: Task, dt: float | None
-) -> Task:
+def candidate_task(candidate: Candidate, plan: list[Rung], rung: int, data: Task, dt: float | None) -> Task:
     """The training of a candidate in ``rung`` of the ``plan``, which needs those before."""
     last = rung == len(plan) - 1
     updates = plan[rung].updates

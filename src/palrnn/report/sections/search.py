@@ -20,7 +20,7 @@ _HEADER = (
     "search",
     "Search",
     order=45,
-    lead="Settings that were tried, judged on a stretch of the training part that none of them was trained on. "
+    lead="Settings that were tried, judged on a stretch of the training part that none of them learned from. "
     "Of each rung a third went on. The held-out part has chosen nothing.",
 )
 def search(runs: Sequence[Run]) -> list[Block]:
@@ -36,7 +36,9 @@ def search(runs: Sequence[Run]) -> list[Block]:
 def search_table(rows: Sequence[Mapping[str, Any]], of: str = "", most: int = _SHOWN) -> Table:
     """Return the best ``most`` candidates as a table, all of them as a download."""
     left = len(rows) - most
-    caption = f"{of}the best of {len(rows)} candidates" + (f"; {left} more are in table.csv" if left > 0 else "")
+    caption = f"{of}the best of {len(rows)} candidates" + (
+        f"; {left} more are in table.csv" if left > 0 else ""
+    )
     header = list(dict.fromkeys(name for row in rows for name in row))
     content = csv_download("table.csv", header, [[row.get(name) for name in header] for row in rows])
     return Table(caption, _HEADER, tuple(map(_cells, rows[:most])), downloads=(content,))
