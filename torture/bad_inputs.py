@@ -48,6 +48,7 @@ RESULTS = {
     "Reconstruction",
     "Rollout",
     "SAEMResult",
+    "SearchResult",
     "Smoothed",
     "StateSpaceDivergence",
     "Surrogate",

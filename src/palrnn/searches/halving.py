@@ -35,7 +35,7 @@ from palrnn.sweeps import run as run_tasks
 
 #: The budget where nobody gives one.
 MINUTES = 5.0
-_LEAST_HELD_OUT = 40
+_LEAST_HELD_OUT, _MOST_MINUTES = 40, 100_000.0
 #: Other ways to give forcing; settings of training that are known by these names, too.
 _NUMBERS = ("tau", "alpha", "final_alpha", "alpha_schedule")
 
@@ -87,7 +87,7 @@ def search(
     if on_data is not None:
         on_data(dataset)
     given: dict[str, Any] = {
-        "minutes": None if minutes is None else as_float(minutes, "minutes", above=0.0),
+        "minutes": None if minutes is None else as_float(minutes, "minutes", above=0.0, most=_MOST_MINUTES),
         "updates": None if updates is None else as_int(updates, "updates", least=1),
         "candidates": None if candidates is None else as_int(candidates, "candidates", least=2),
         "families": None if families is None else _families(families),

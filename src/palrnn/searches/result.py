@@ -132,10 +132,10 @@ def reasons(order: list[Standing], plan: list[Rung]) -> str:
     noise = ", both of runs with noise as in the data" if found.noisy else ""
     against = f" Against it: {'; '.join(found.reasons)}." if found.reasons else ""
     said = [
-        f"Candidate {winner.candidate.number} won. On the validation stretch it is {found.grade}: {found.alive} "
-        f"of {found.starts} runs move on for {found.steps:,} steps, D_stsp is {found.dstsp:.2f} (floor "
-        f"{found.dstsp_floor:.2f}) and D_H {found.spectrum_distance:.2f} (floor {found.spectrum_floor:.2f})"
-        f"{noise}.{against}",
+        f"Candidate {winner.candidate.number} won. On the validation stretch it is {found.grade}: "
+        f"{found.alive} of {found.starts} runs move on for {found.steps:,} steps, D_stsp is "
+        f"{found.dstsp:.2f} (floor {found.dstsp_floor:.2f}) and D_H {found.spectrum_distance:.2f} (floor "
+        f"{found.spectrum_floor:.2f}){noise}.{against}",
         f"{len(order)} candidates were tried, and {len(final)} of them trained to the end, for "
         f"{plan[-1].total:,} updates each: {grades}.",
     ]
