@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.geometry.sensitivity import Sensitivity, forced_states, forcing_strengths, sensitivity
 from palrnn.model import PALRNN, Forcing, Noise, Surrogate, as_forcing, as_noise, drift_of
+from palrnn.model.engine import step
 
 # rows of sensitivities held at once, in numbers: 32 MB whatever the length of the series
 _CHUNK = 4_000_000
@@ -109,10 +111,35 @@ class ITFOperator:
         return columns[0] if vectors.ndim == 1 else np.stack(columns, axis=1)
 
     def _product(self, v: Floats) -> Floats:
-        forward = self._sensitivity.tangent(v)
-        if self._whiten is not None:
-            forward = np.einsum("tij,tik,tk->tj", self._whiten, self._whiten, forward)
-        return self._sensitivity.cotangent(forward)
+        return self._sensitivity.cotangent(self._weighted(self._sensitivity.tangent(v)))
+
+    def _weighted(self, forward: Floats) -> Floats:
+        if self._whiten is None:
+            return forward
+        return np.asarray(np.einsum("tij,tik,tk->tj", self._whiten, self._whiten, forward))
+
+    @cached_property
+    def errors(self) -> Floats:
+        """What was seen less what was predicted, ``(T-1, N)``; NaN where nothing was seen."""
+        return self.x[1:] - step(self.model, self._states)[:, : self.x.shape[1]]
+
+    def block_scores(self, block: int) -> Floats:
+        """Return the scores of blocks of ``block`` steps, ``(B, p)``: the last may be shorter.
+
+        A score is the gradient in theta of the log pseudo-likelihood, minus half the sum of squared errors
+        in units of ``observation``, of the predictions in the block.
+        """
+        pin_blas()
+        block, steps = as_int(block, "block", least=1), len(self._states)
+        std = 1.0 if self._whiten is not None else np.broadcast_to(self.observation.std, self.x.shape[1])
+        pull = np.sqrt(steps) * self._weighted(np.nan_to_num(self.errors) / std)
+        scores = np.empty((-(-steps // block), self.shape[0]))
+        for b, score in enumerate(scores):
+            inside = np.zeros_like(pull)
+            part = slice(b * block, (b + 1) * block)
+            inside[part] = pull[part]
+            score[:] = self._sensitivity.cotangent(inside)
+        return scores
 
     def trace(self) -> float:
         """Return the exact trace; memory O(M p), no p x p matrix."""

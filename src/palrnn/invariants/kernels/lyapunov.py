@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from palrnn.engine.kernel import kernel
+from palrnn.engine.kernel import copy, kernel
 
 
 @kernel
@@ -109,9 +109,9 @@ def alrnn_tangents(A, WT, h, gated, gate_std, process, uniforms, steps, bound, z
         if process.shape[0] > 0:
             for i in range(dim):
                 state[i] += process[t, i]
-        z[:] = state
+        copy(state, z)
         np.dot(V, jacobian, after)
-        V[:] = after
+        copy(after, V)
         orthonormalize(V, sums[(first + t) // block])
     return -1
 
@@ -133,8 +133,10 @@ def system_tangents(field, field_jacobian, p, dt, steps, bound, z, V, first, blo
         for i in range(dim):
             if not abs(z[i]) <= bound:
                 return t
-        mid[:], total[:] = z, z
-        Mid[:], Total[:] = V, V
+        copy(z, mid)
+        copy(z, total)
+        copy(V, Mid)
+        copy(V, Total)
         for s in range(4):
             field(mid, p, k)
             field_jacobian(mid, p, jacobian)
@@ -146,6 +148,7 @@ def system_tangents(field, field_jacobian, p, dt, steps, bound, z, V, first, blo
                 for i in range(dim):
                     Total[r, i] += weight[s] * dt / 6.0 * K[r, i]
                     Mid[r, i] = V[r, i] + ahead[s] * dt * K[r, i]
-        z[:], V[:] = total, Total
+        copy(total, z)
+        copy(Total, V)
         orthonormalize(V, sums[(first + t) // block])
     return -1

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from palrnn.engine.kernel import kernel
+from palrnn.engine.kernel import copy, kernel
 
 
 @kernel
@@ -38,7 +38,7 @@ def rollout(A, W, h, gated, start, discard, bound, out):
             if not abs(z[i]) <= bound:
                 return t
         if t >= discard:
-            out[t - discard] = z
+            copy(z, out[t - discard])
         step(A, W, h, gated, z, after)
         z, after = after, z
     return -1
@@ -63,7 +63,7 @@ def advance(A, W, h, gated, starts, out):
         for s in range(count):
             for i in range(dim):
                 after[s, i] += A[i] * z[s, i] + h[i]
-        out[t] = after
+        copy(after, out[t])
         z, after = after, z
 
 
@@ -77,7 +77,7 @@ def sample(A, W, h, gated, gate_std, start, bound, process, uniforms, states, co
     """
     steps, dim = states.shape
     gate = np.ones(dim)
-    states[0] = start
+    copy(start, states[0])
     for t in range(steps):
         for i in range(dim):
             if not abs(states[t, i]) <= bound:
