@@ -60,7 +60,10 @@ def test_living_comes_before_scoring():
         found("good", 0, 0.9),
         found("fair", 0, 2.0),
         found("fair", 1, 0.3),
-        found("not usable", 10, 0.1),
+        found("not usable", 1, 3.0),
+        # where none is of use, an end is no more than its share of the loss
+        found("not usable", 0, 9.0),
+        found("not usable", 10, 4.0),
     ]
     assert sorted(order[2:] + order[:2], key=lambda each: each.key) == order
 

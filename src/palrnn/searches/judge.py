@@ -2,7 +2,7 @@
 
 1. The *grade* of `palrnn.invariants.verdict`: good, fair or not usable, from long free runs of ten starts and
    from D_stsp against its floor. A model that comes to rest is not usable, whatever it scores.
-2. Of equal grades, models of which every run moves on.
+2. Of models that are good or fair, those of which every run moves on.
 3. Then the *loss*: D_stsp above its floor, five times D_H above its floor, and six for the part of the starts
    that end.
 4. Of equal losses, as models that all come to rest have, the smaller error ten steps ahead.
@@ -75,7 +75,9 @@ class Judgement:
     @property
     def key(self) -> tuple[int, bool, float, float]:
         """What candidates are sorted by, the best first."""
-        return _GRADES.index(self.grade), self.ended > 0, self.loss, self.error
+        grade = _GRADES.index(self.grade)
+        # of models that are no use the loss decides, which counts ends, too: early rungs have no others
+        return grade, self.ended > 0 and grade < 2, self.loss, self.error
 
     @property
     def verdict(self) -> str:

@@ -150,7 +150,7 @@ def _behind(second: Judgement, first: Judgement) -> str:
     """Return where ``second`` is behind ``first``: the first thing in which they differ."""
     if second.grade != first.grade:
         return f"is {second.verdict}"
-    if (second.ended > 0) != (first.ended > 0):
+    if second.key[1] != first.key[1]:
         return f"is {second.grade}, too, but {second.ended} of its {second.starts} runs end"
     if second.loss == first.loss:
         return f"scores the same, and errs more ten steps ahead: {second.error:.2g} against {first.error:.2g}"
