@@ -105,6 +105,13 @@ def test_two_workers_find_the_same(whole, tmp_path):
     assert results(tmp_path / "found") == results(whole[0])
 
 
+@pytest.mark.slow
+def test_a_cluster_finds_the_same(whole, tmp_path, cluster):
+    found = tiny_search(run=tmp_path / "found", workers=None, scheduler=cluster.address)
+    assert found.table == whole[1].table
+    assert results(tmp_path / "found") == results(whole[0])
+
+
 def test_another_seed_tries_other_settings(whole):
     other = tiny_search(seed=1)
     assert {row["seed"] for row in other.table}.isdisjoint(row["seed"] for row in whole[1].table)
