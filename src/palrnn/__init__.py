@@ -147,6 +147,10 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "ReportSettings",
         "reconstruct",
     ),
+    "searches": (
+        "SearchResult",
+        "search",
+    ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -172,4 +176,5 @@ if TYPE_CHECKING:
     from palrnn.model import *  # noqa: F403
     from palrnn.paper import *  # noqa: F403
     from palrnn.runs import *  # noqa: F403
+    from palrnn.searches import *  # noqa: F403
     from palrnn.tuning import *  # noqa: F403

@@ -10,6 +10,7 @@ import numpy as np
 
 from palrnn.data import Dataset, Standardizer, delay_embed, load_series
 from palrnn.engine.checks import Floats, as_path, as_series
+from palrnn.engine.folders import folder_kind
 from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import load_checkpoint
 from palrnn.runs.findings import Findings
@@ -22,6 +23,8 @@ def run_parts(path: str | os.PathLike[str], reference: Any = None) -> dict[str, 
     file = as_path(path, "path")
     if file.is_file() and file.name == CHECKPOINT:
         file = file.parent
+    if file.is_dir() and folder_kind(file) == "search":
+        file = file / "best"
     folder = None if file.is_file() or file.suffix == ".safetensors" else RunFolder(file)
     checkpoint = load_checkpoint(file) if folder is None else folder.read_checkpoint()
     record = None if folder is None else folder.read_record()
@@ -42,6 +45,7 @@ def run_parts(path: str | os.PathLike[str], reference: Any = None) -> dict[str, 
         parts["forcing"] = forcing
     if folder is not None:
         parts["losses"] = folder.read_losses()
+        parts["search"] = folder.read_search()
     if reference is not None:
         return parts | {"reference": _given(reference, record, seen)}
     return parts | {"reference": _kept(folder, record, seen), "system": record.system(seen)}
