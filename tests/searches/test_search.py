@@ -134,7 +134,12 @@ def test_one_column_is_seen_with_its_past(tmp_path):
 def test_a_dataset_and_other_families_will_do():
     found = tiny_search(
         palrnn.Dataset.prepare(series(), dt=0.01, lags=2, delay=3),
-        **{"dt": None, "latent_dim": None, "gated": None, "hidden": 4, "families": "shallow", "updates": 40},
+        dt=None,
+        latent_dim=None,
+        gated=None,
+        hidden=4,
+        families="shallow",
+        updates=40,
     )
     assert {row["family"] for row in found.table} == {"shallow"}
     assert found.best.drift.observed_dim == 6
