@@ -148,6 +148,10 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "ReportSettings",
         "reconstruct",
     ),
+    "ensembles": (
+        "Ensemble",
+        "bootstrap",
+    ),
     "searches": (
         "SearchResult",
         "search",
@@ -170,6 +174,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from palrnn.data import *  # noqa: F403
+    from palrnn.ensembles import *  # noqa: F403
     from palrnn.forcing import *  # noqa: F403
     from palrnn.geometry import *  # noqa: F403
     from palrnn.inference import *  # noqa: F403

@@ -7,8 +7,9 @@ import pytest
 
 from palrnn import ALRNN, Dataset
 from palrnn.data import lorenz63
+from palrnn.data.packing import pack, unpack
 from palrnn.searches.judge import Judgement, failed, judged
-from palrnn.searches.parts import pack, parts, raw_training, unpack
+from palrnn.searches.parts import parts, raw_training
 
 
 def turning(growth: float = 1.0, angle: float = 0.3) -> ALRNN:

@@ -24,7 +24,7 @@ from palrnn.geometry import (
     GeometryComparison,
     IndefiniteInformationWarning,
     InvariantErrorBars,
-    LaplacePosterior,
+    ModelDraws,
     compare_geometries,
     invariant_error_bars,
     laplace,
@@ -117,7 +117,7 @@ class Reconstruction(RunState):
         inputs: ArrayLike | None = None,
         paths: int = 200,
         seed: int = 0,
-        posterior: LaplacePosterior | None = None,
+        posterior: ModelDraws | None = None,
         **settings: Any,
     ) -> Forecast:
         """Return what may be observed after the rows ``x (T, N)``, sampled, in raw coordinates.

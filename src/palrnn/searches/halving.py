@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from palrnn.data import Dataset, DataSettings
+from palrnn.data.packing import pack
 from palrnn.data.settings import IN_MEMORY
 from palrnn.data.source import series_name
 from palrnn.engine.checks import as_float, as_int
 from palrnn.engine.folders import writable_folder
-from palrnn.engine.processors import available_processors
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.text import quoted
 from palrnn.forcing import TrainConfig, check_training
@@ -25,12 +25,12 @@ from palrnn.model.surrogate import family
 from palrnn.runs import Reconstruction, RunRecord, SearchTable
 from palrnn.searches.folder import SearchFolder, SearchSettings
 from palrnn.searches.pace import affordable_updates
-from palrnn.searches.parts import pack, parts, raw_training
+from palrnn.searches.parts import parts, raw_training
 from palrnn.searches.plan import Rung, rungs
 from palrnn.searches.result import SearchResult, Standing, ranked, reasons
 from palrnn.searches.space import DELAYS, LAGS, OWN, Candidate, Space
 from palrnn.searches.work import candidate_task, data_task
-from palrnn.sweeps import ClusterEngine, Engine, LocalEngine, SerialEngine, Store, Task
+from palrnn.sweeps import Engine, Store, Task, engine_for
 from palrnn.sweeps import run as run_tasks
 
 #: The budget where nobody gives one.
@@ -104,7 +104,7 @@ def search(
         )
     trials = raw_training(dataset)
     given = {name: value for name, value in given.items() if value is not None}
-    with closing(_engine(workers, scheduler)) as engine:
+    with closing(engine_for(workers, scheduler)) as engine:
         if before is not None and folder is not None:
             chosen = before
             _refuse_changes(before, dataset, given, folder)
@@ -354,12 +354,3 @@ def _place(folder: SearchFolder | None, series: str) -> Iterator[SearchFolder]:
         return
     with tempfile.TemporaryDirectory(prefix="palrnn-search-") as name:
         yield SearchFolder(name)
-
-
-def _engine(workers: int | None, scheduler: str | None) -> Engine:
-    if scheduler is not None:
-        if workers is not None:
-            raise ValueError("workers are of this machine, scheduler is a cluster: give one of them")
-        return ClusterEngine(scheduler)
-    count = available_processors() if workers is None else as_int(workers, "workers", least=1, most=10_000)
-    return SerialEngine() if count == 1 else LocalEngine(count)

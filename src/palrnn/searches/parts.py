@@ -6,11 +6,10 @@ on it. The held-out part of the data set is not here at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from safetensors.numpy import load, save
 
 from palrnn.data import Dataset, Standardizer
 from palrnn.data.parts import embedded
@@ -76,14 +75,3 @@ def parts(trials: Sequence[Floats], lags: int = 1, delay: int = 1) -> Parts:
         longest,
         scale,
     )
-
-
-def pack(trials: Sequence[Floats]) -> bytes:
-    """Return raw trials as bytes that travel to workers."""
-    return save({f"trial{k:06d}": np.ascontiguousarray(trial) for k, trial in enumerate(trials)})
-
-
-def unpack(data: bytes) -> list[Floats]:
-    """Return the trials of `pack`."""
-    arrays: Mapping[str, Floats] = load(data)
-    return [arrays[name] for name in sorted(arrays)]

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from palrnn.data.packing import unpack
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainingDivergedError, train
 from palrnn.model import Checkpoint, checkpoint_bytes, checkpoint_from_bytes
 from palrnn.runs.folder import block_means
 from palrnn.searches.judge import Judgement, failed, judged
-from palrnn.searches.parts import Parts, parts, unpack
+from palrnn.searches.parts import Parts, parts
 from palrnn.searches.plan import Rung
 from palrnn.searches.space import Candidate
 from palrnn.sweeps import Kind, Task

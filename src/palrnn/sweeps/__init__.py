@@ -2,6 +2,7 @@
 
 from palrnn.sweeps.archive import archive_contents, write_archive
 from palrnn.sweeps.cluster import ClusterEngine
+from palrnn.sweeps.engines import engine_for
 from palrnn.sweeps.local import LocalEngine
 from palrnn.sweeps.runner import Engine, Tally, closure, run
 from palrnn.sweeps.serial import SerialEngine
@@ -22,6 +23,7 @@ __all__ = [
     "Task",
     "archive_contents",
     "closure",
+    "engine_for",
     "execute",
     "run",
     "sweep_status",
