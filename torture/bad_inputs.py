@@ -49,6 +49,7 @@ RESULTS = {
     "Reconstruction",
     "Rollout",
     "SAEMResult",
+    "SearchResult",
     "Smoothed",
     "StateSpaceDivergence",
     "Surrogate",

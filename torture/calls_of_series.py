@@ -153,7 +153,10 @@ def _model() -> dict[str, Row]:
             {"model": v.instance(), "states": v.size(), "scale": v.number(above=0.0), "seed": v.seed()},
         ),
         "register_family": Row({"name": "alrnn", "cls": palrnn.ALRNN}, {"name": None, "cls": v.instance()}),
-        "import_torch": Row({"path": "", "gated": 2}, {"path": v.path(), "gated": None}),
+        "import_julia": Row({"path": ""}, {"path": v.path()}),
+        "import_torch": Row(
+            {"path": "", "gated": 2}, {"path": v.path(), "gated": None, "family": v.choice()}
+        ),
         "initial_alrnn": Row(
             {"latent_dim": 5, "observed_dim": 3, "gated": 2},
             {

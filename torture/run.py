@@ -48,6 +48,7 @@ def stages(folder: Path, seed: int, seconds: float) -> dict[str, Stage]:
         "reproduce": 0.4,
         "report": 0.3,
         "tune": 0.2,
+        "search": 0.2,
         "geometry": 0.2,
         "train": 0.15,
         "import-torch": 0.1,

@@ -23,6 +23,7 @@ from palrnn.cli.terminal import print_text
 _COMMANDS = (
     "demo",
     "train",
+    "search",
     "tune",
     "evaluate",
     "filter",
@@ -32,6 +33,7 @@ _COMMANDS = (
     "status",
     "zoo",
     "import_torch",
+    "import_julia",
 )
 
 _USAGE, _INTERRUPTED = 2, 130
