@@ -100,7 +100,8 @@ def gibbs_posterior(
     calibration = one_of(calibration, "calibration", CALIBRATIONS)
     most = drift_of(model).theta.size - 1
     kept = None if leading is None else as_int(leading, "leading", least=1, most=most)
-    operator = ITFOperator(model, x, forcing, 1.0 if observation is None else observation, inputs=inputs)
+    weight_of = 1.0 if observation is None else observation
+    operator = ITFOperator(model, x, forcing, weight_of, inputs=inputs)
     if observation is None:
         operator = ITFOperator(model, x, forcing, _typical(operator.errors), inputs=inputs)
     steps = len(operator.x) - 1

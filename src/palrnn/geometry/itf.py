@@ -128,8 +128,9 @@ class ITFOperator:
     @cached_property
     def errors(self) -> Floats:
         """What was seen less what was predicted, ``(T-1, N)``; NaN where nothing was seen."""
-        ahead, pushes = step(self.model, self._states), offsets(self.model, self.inputs)
-        ahead = ahead if pushes is None else ahead + pushes[:-1]
+        ahead = step(self.model, self._states)
+        if self.inputs is not None:
+            ahead = ahead + self.inputs[:-1] @ self.model.C.T
         return self.x[1:] - ahead[:, : self.x.shape[1]]
 
     def block_scores(self, block: int) -> Floats:
