@@ -202,7 +202,7 @@ def test_times_further_apart_matter_less_and_the_bound_holds():
     [
         ({"codes": np.zeros((5, 1))}, r"codes must have shape \(6, 1\)"),
         ({"gate_inputs": np.zeros((5, 1))}, r"gate_inputs must have shape \(6, 1\)"),
-        ({"gate_inputs": np.ones((6, 1)), "codes": np.zeros((6, 1))}, "codes must be the signs of gate_inputs"),
+        ({"gate_inputs": np.ones((6, 1)), "codes": np.zeros((6, 1))}, "codes must be the signs of gate_"),
         ({"model": "net"}, "model must be a PALRNN"),
     ],
 )
