@@ -1,4 +1,4 @@
-"""A driven Duffing oscillator end to end: told its drive, the model foretells the answer to one it never saw."""
+"""A driven Duffing oscillator end to end: told its drive, the model foretells the answer to another."""
 
 from __future__ import annotations
 
