@@ -43,6 +43,7 @@ class Ours:
             done=self.done,
             series=self.batches.series,
             whole=self.batches.whole,
+            drive=self.batches.drive,
             starts=starts,
             noise=noise,
             length=CONFIG.sequence_length,

@@ -77,6 +77,7 @@ def gibbs_posterior(
     x: ArrayLike,
     forcing: Forcing | int,
     *,
+    inputs: ArrayLike | None = None,
     prior_std: float,
     calibration: str = "sandwich",
     observation: Noise | float | ArrayLike | None = None,
@@ -91,7 +92,7 @@ def gibbs_posterior(
     model's errors in each); ``block`` is the number of steps of a block (None: twice the cube root of their
     number, and at least two intervals of forcing); ``leading`` keeps that many eigenpairs of the curvature,
     for models whose ``p x p`` matrix does not fit, and leaves the rest to the prior. ``prior_std`` is the
-    deviation of the prior around the model.
+    deviation of the prior around the model. A driven model needs its ``inputs (T, K)``.
 
     Bars that come of it are about the parameters to which training by this loss converges. Where the
     observations are noisy these are not the true ones, and no spread covers the difference.
@@ -99,9 +100,9 @@ def gibbs_posterior(
     calibration = one_of(calibration, "calibration", CALIBRATIONS)
     most = drift_of(model).theta.size - 1
     kept = None if leading is None else as_int(leading, "leading", least=1, most=most)
-    operator = ITFOperator(model, x, forcing, 1.0 if observation is None else observation)
+    operator = ITFOperator(model, x, forcing, 1.0 if observation is None else observation, inputs=inputs)
     if observation is None:
-        operator = ITFOperator(model, x, forcing, _typical(operator.errors))
+        operator = ITFOperator(model, x, forcing, _typical(operator.errors), inputs=inputs)
     steps = len(operator.x) - 1
     information: Any = operator.dense() if kept is None else operator.leading(kept)
     whole = laplace(model, _times(information, steps), prior_std=prior_std)

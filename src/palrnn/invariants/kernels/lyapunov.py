@@ -75,9 +75,9 @@ def alrnn_tangents(A, WT, h, gated, gate_std, process, uniforms, steps, bound, z
         V <- V J_t^T,   J_t = A + W D(c_t) (eq. a1:stepjacobian),   z <- J_t z + h + process_t
 
     ``WT (M, M)`` is W transposed. ``uniforms (steps, P)`` decide probit gates of width ``gate_std`` (hard
-    ones if it is 0, or if uniforms has no rows); ``process (steps, M)`` is scaled noise, or has no rows. Step
-    t adds its log |R_ii| to row ``(first + t) // block`` of ``sums (., k)``. Return the step at which z left
-    ``bound``, or -1.
+    ones if it is 0, or if uniforms has no rows); ``process (steps, M)`` is scaled noise and what inputs add,
+    or has no rows. Step t adds its log |R_ii| to row ``(first + t) // block`` of ``sums (., k)``. Return the
+    step at which z left ``bound``, or -1.
     """
     dim = z.shape[0]
     free = dim - gated
