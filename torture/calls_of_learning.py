@@ -232,6 +232,31 @@ def _front() -> dict[str, Row]:
             }
             | RUN,
         ),
+        "bootstrap": Row(
+            {
+                "x": np.vstack([x, x]),
+                "models": 2,
+                "updates": 2,
+                "workers": 1,
+                "latent_dim": 5,
+                "gated": 2,
+                "sequence_length": 20,
+                "batch_size": 2,
+            },
+            {
+                "x": v.series(np.vstack([x, x]), columns=False, trials=True, gaps=True),
+                "models": v.size(2, most=1000),
+                "method": v.choice(),
+                "base": v.instance(optional=True),
+                "block": v.size(20, optional=True),
+                "updates": v.size(optional=True),
+                "seed": v.seed(),
+                "workers": v.size(optional=True),
+                "scheduler": None,
+                "settings": None,
+            }
+            | RUN,
+        ),
         "search": Row(
             {
                 "x": np.vstack([x, x]),

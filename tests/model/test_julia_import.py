@@ -9,11 +9,11 @@ import struct
 import numpy as np
 import pytest
 from command_line import call
-from torture.julia_file import FLOATS, array, checkpoint, datatype, document, structure
 
 from palrnn import ClippedShallowPLRNN, ShallowPLRNN, load_checkpoint
 from palrnn.model import CheckpointError, import_julia
 from palrnn.model.bson_file import MOST_DEPTH, MOST_ENTRIES, BSONError, read_bson
+from torture.julia_file import FLOATS, array, checkpoint, datatype, document, structure
 
 
 def network(units=3, hidden=5, observed=None, kind="f4", seed=0):
@@ -50,6 +50,20 @@ def test_an_imported_network_does_what_the_published_one_does(tmp_path, name, cl
         np.testing.assert_allclose(state, z, rtol=1e-9, atol=1e-12)
         plain = np.maximum(W2 @ z, 0.0) if cls is ClippedShallowPLRNN else 0.0
         z = A * z + W1 @ (np.maximum(W2 @ z + h2, 0.0) - plain) + h1
+
+
+def test_external_inputs_come_along(tmp_path):
+    parts, path = network(), tmp_path / "a.bson"
+    rng = np.random.default_rng(1)
+    C, s = rng.standard_normal((3, 2)).astype("f4"), rng.standard_normal((20, 2))
+    path.write_bytes(document(checkpoint(parts, name="shallowPLRNN", C=array(C))))
+    model = import_julia(path)
+    A, W1, W2, h1, h2 = (parts[field].astype(float) for field in ("A", "W1", "W2", "h1", "h2"))
+    z = x = np.array([0.3, -1.2, 0.7])
+    # the published code drives the step into row t by s[t]; here s[t] drives the step out of it
+    for t, state in enumerate(model.rollout(x, 19, inputs=s[1:]).states):
+        np.testing.assert_allclose(state, z, rtol=1e-9, atol=1e-12)
+        z = A * z + W1 @ np.maximum(W2 @ z + h2, 0.0) + h1 + C.astype(float) @ s[t + 1]
 
 
 @pytest.mark.parametrize("kind", list(FLOATS))
@@ -93,10 +107,7 @@ def _circle(whole, fields, observation):
             "the network must be one of shallowPLRNN, clippedShallowPLRNN, is dendPLRNN",
         ),
         (lambda w, f, o: w["model"][0].update(type=3), "the type of the network has no name"),
-        (
-            lambda w, f, o: f.__setitem__(5, array(np.ones((3, 2)))),
-            "the network has external inputs (C), which cannot be imported",
-        ),
+        (lambda w, f, o: f.__setitem__(5, array(np.ones((4, 2)))), "C must "),
         (lambda w, f, o: f.append(None), "clippedShallowPLRNN must have 5 or 6 fields, has 7"),
         (lambda w, f, o: o.update(type=datatype("Main", "Affine")), "the observation model must be Identity"),
         (lambda w, f, o: o["data"].__setitem__(3, array(np.ones((1, 1)))), "L must be (M - N, N) with M = 3"),

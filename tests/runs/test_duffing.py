@@ -1,4 +1,4 @@
-"""A driven Duffing oscillator end to end: told its drive, the model foretells the answer to another."""
+"""A driven Duffing oscillator, end to end: told its drive, the model answers to one that it never saw."""
 
 from __future__ import annotations
 

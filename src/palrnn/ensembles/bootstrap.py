@@ -83,7 +83,7 @@ class Ensemble:
         """Return the invariants of the models; the settings are those of `invariant_error_bars`."""
         base = self.base
         steps = min(10_000, max(1000, len(base.held)))
-        usual = {"standardizer": base.standardizer, "steps": steps, "dt": base.dt or 1.0}
+        usual: dict[str, Any] = {"standardizer": base.standardizer, "steps": steps, "dt": base.dt or 1.0}
         count = len(self.models) if draws is None else draws
         return invariant_error_bars(self, base.held, draws=count, **(usual | settings))
 

@@ -31,7 +31,8 @@ def import_julia(path: str | os.PathLike[str]) -> ShallowPLRNN:
     """Return the shallow PLRNN, plain or clipped, in a BSON file of the public Julia code (GTF-shPLRNN).
 
     Its observation model must be ``Identity``: the first N units are what was observed, and its ``L`` embeds
-    the others. Nothing in the file is executed, and nothing but numbers is taken from it.
+    the others. External inputs (``C``) act there on the step *into* their row, and here on the step out of it:
+    give the inputs one row earlier. Nothing in the file is executed, and nothing but numbers is taken from it.
     """
     file = as_path(path)
     where = printable(file)
@@ -58,9 +59,8 @@ def _network(document: dict[str, Any]) -> ShallowPLRNN:
     # files from before inputs were thought of have no C
     if len(fields) not in (5, 6):
         raise ValueError(f"{name} must have 5 or 6 fields, has {len(fields)}")
-    if len(fields) == 6 and fields[5] is not None:
-        raise ValueError("the network has external inputs (C), which cannot be imported")
-    arrays = {field: values.array(value, field) for field, value in zip(_FIELDS, fields, strict=False)}
+    named = zip((*_FIELDS, "C"), fields, strict=False)
+    arrays = {field: values.array(value, field) for field, value in named if (field, value) != ("C", None)}
     return _FAMILIES[name](**arrays, E=_embedding(values, parts[1], len(arrays["A"])))
 
 
