@@ -148,7 +148,6 @@ def test_lorenz96_is_simulated_in_any_size():
         ({"x": X, "columns": ["a"]}, "columns must name 3 coordinates, got 1"),
         ({"x": X, "columns": "xyz"}, "columns must be a sequence of names, got 'xyz'"),
         ({"x": X, "time": "t"}, "time must be None for an array"),
-        ({"x": X, "inputs": X}, "inputs must be None: external inputs are not supported yet"),
         ({"x": X.T}, r"must have time in rows, got 3 rows of 600 columns.* Is time in columns\?"),
         ({"x": X, "dt": 0.0}, "dt: input should be greater than 0"),
         ({"x": X, "lags": 0}, "lags: input should be greater than or equal to 1"),
