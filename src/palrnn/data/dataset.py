@@ -102,7 +102,8 @@ class Dataset:
           columns); of an array, names for its columns.
         - ``time``: the column that tells the time, by name (None: the first one, if it looks like a time).
           Where it or the index of a data frame is even, it gives ``dt``. Given both, rows are put on a grid
-          of step ``dt``, with gaps where nothing was seen, and are not interpolated (`load_series`).
+          of step ``dt``, with gaps where nothing was seen, and are not interpolated (`load_series`). The
+          index of a data frame goes by its name, or "index".
         - ``trial``: the column that tells trials apart.
         - ``dt``: time per step. Without it rates such as Lyapunov exponents are per step.
         - ``lags``, ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`).

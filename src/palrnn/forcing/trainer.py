@@ -156,7 +156,10 @@ def _checked(
     else:
         config = config.fitted(seen)
     if seen > config.latent_dim:
-        raise ValueError(f"x has {seen} columns, more than latent_dim = {config.latent_dim}")
+        raise ValueError(
+            f"x has {seen} columns, more than latent_dim = {config.latent_dim}: give latent_dim = {seen} or "
+            f"more (--latent-dim {seen}), leave it out, or name fewer columns"
+        )
     keeper = _Keeper(run, trials, model, standardizer, dt)
     return config, trials, _reference(config, heldout, seen), keeper
 

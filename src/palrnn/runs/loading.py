@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from palrnn.data import Dataset, Standardizer, delay_embed, load_series
+from palrnn.data.readers import named_array
 from palrnn.engine.checks import Floats, as_path, as_series
 from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import load_checkpoint
@@ -67,7 +68,7 @@ def _given(reference: Any, record: RunRecord, seen: int) -> Floats:
 def _kept(folder: RunFolder | None, record: RunRecord, seen: int) -> Floats | None:
     """Return the held-out part that the folder holds, or prepare it again where its file is still there."""
     series = None if folder is None else folder.read_reference()
-    if series is None and record.data is not None and Path(record.data.series).is_file():
+    if series is None and record.data is not None and named_array(record.data.series)[0].is_file():
         series = Dataset.from_settings(record.data.model_dump(exclude_none=True)).reference
     if series is not None and folder is not None and series.shape[1] != seen:
         raise ValueError(
