@@ -14,9 +14,11 @@ from palrnn.model.families.alrnn import ALRNN, initial_alrnn
 from palrnn.model.families.shallow import ClippedShallowPLRNN, ShallowPLRNN
 from palrnn.model.forcing_policy import Forcing, as_forcing, policy
 from palrnn.model.noise import Noise, ObservationMap, as_noise
+from palrnn.model.onnx_export import export_onnx
 from palrnn.model.palrnn import PALRNN, Sample, drift_of
 from palrnn.model.rollout import BOUND, Rollout
 from palrnn.model.surrogate import Surrogate, family, family_name, register_family
+from palrnn.model.torch_export import export_torch
 from palrnn.model.torch_import import import_torch
 
 __all__ = [
@@ -41,6 +43,8 @@ __all__ = [
     "checkpoint_bytes",
     "checkpoint_from_bytes",
     "drift_of",
+    "export_onnx",
+    "export_torch",
     "family",
     "family_name",
     "import_torch",
