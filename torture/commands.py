@@ -125,6 +125,10 @@ reproduce
 status
 zoo
 import-torch
+export-torch
+export-onnx
+export-torch DIR/run -o DIR/file
+export-onnx DIR/run -o DIR/missing/step.onnx
 reproduce nonsense -o DIR/out
 status DIR/missing
 status DIR/file
@@ -170,6 +174,7 @@ def lines() -> Iterator[list[str]]:
         yield ["tune", f"DIR/{model}", "DIR/good.npy", *out]
         yield ["report", f"DIR/{model}", "-o", "DIR/page.html"]
         yield ["zoo", f"DIR/{model}"]
+        yield ["export-torch", f"DIR/{model}", "-o", "DIR/out.pt"]
         yield ["import-torch", f"DIR/{model}", "--gated", "2", "-o", "DIR/out.safetensors"]
     for config in _CONFIGS:
         yield ["train", "--config", f"DIR/{config}.toml", "--updates", "2", *out]

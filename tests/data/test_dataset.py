@@ -286,9 +286,7 @@ def test_an_array_of_a_file_keeps_its_name_in_the_settings(tmp_path):
     with pytest.raises(SeriesError, match=r"a.npz: no array 'w', there are u, v"):
         Dataset.prepare(f"{tmp_path / 'a.npz'}::w")
     (tmp_path / "a.csv").write_text("a,b\n1,2\n2,3\n")
-    with pytest.raises(
-        SeriesError, match=r"a.csv: ::v asks for an array by name, which is for .h5"
-    ):
+    with pytest.raises(SeriesError, match=r"a.csv: ::v asks for an array by name, which is for .h5"):
         Dataset.prepare(f"{tmp_path / 'a.csv'}::v")
 
 

@@ -32,6 +32,7 @@ _COMMANDS = (
     "status",
     "zoo",
     "import_torch",
+    "export",
 )
 
 _USAGE, _INTERRUPTED = 2, 130

@@ -26,7 +26,7 @@ _OPSET, _IR = 13, 8
 
 
 class Step(NamedTuple):
-    """The parts of a step: ``L (M, M)``, ``b (M,)`` and, for each ReLU, ``G (H, M)``, ``g (H,)``, ``R (M, H)``."""
+    """The parts of a step: ``L (M, M)``, ``b (M,)`` and, for each ReLU, ``G (H, M)``, ``g (H,)``, ``R``."""
 
     linear: Floats
     bias: Floats
@@ -50,7 +50,10 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     except ImportError:
         raise ValueError("exporting to ONNX needs onnx: pip install 'palrnn[onnx]'") from None
     constants: dict[str, Floats] = {"L": step.linear.T, "b": step.bias}
-    nodes = [helper.make_node("MatMul", ["z", "L"], ["linear"]), helper.make_node("Add", ["linear", "b"], ["sum"])]
+    nodes = [
+        helper.make_node("MatMul", ["z", "L"], ["linear"]),
+        helper.make_node("Add", ["linear", "b"], ["sum"]),
+    ]
     total = "sum"
     for k, (gate_map, offset, weights) in enumerate(step.gates):
         constants |= {f"G{k}": gate_map.T, f"g{k}": offset, f"R{k}": weights.T}
@@ -70,7 +73,10 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         "step",
         [helper.make_tensor_value_info("z", *state)],
         [helper.make_tensor_value_info("next", *state)],
-        [onnx.numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in constants.items()],
+        [
+            onnx.numpy_helper.from_array(np.ascontiguousarray(array), name)
+            for name, array in constants.items()
+        ],
     )
     made = helper.make_model(
         graph, producer_name="palrnn", ir_version=_IR, opset_imports=[helper.make_opsetid("", _OPSET)]
