@@ -68,8 +68,8 @@ class Smoothed:
     def to_arviz(self) -> Any:
         """Return the draws as the group ``posterior`` of ArviZ, in one chain.
 
-        ``states (chain, draw, time, unit)``, ``gates (chain, draw, step, gate)``: draws of one path follow each
-        other, with its gates. By the method "gibbs" paths are a Markov chain in this order. The result is what
+        ``states (chain, draw, time, unit)``, ``gates (chain, draw, step, gate)``: draws of one path follow
+        each other, with its gates. By the method "gibbs" paths are a Markov chain in this order. It is what
         the installed ArviZ works with: an `InferenceData`, or from 1.0 on an `xarray.DataTree`.
         """
         return arviz_of(self)
