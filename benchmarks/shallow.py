@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from clock import aim, best_times
-from peers_jax_shallow import jax_update
+from peers_jax import jax_shallow_update
 from training import lorenz_series
 
 from palrnn.engine.kernel import kernel, pin_blas
@@ -16,7 +16,9 @@ from palrnn.model import Forcing, ShallowPLRNN
 from palrnn.model.surrogate import training_vector
 
 ALPHA, RATE = 0.2, 1e-5
-CONFIG = TrainConfig(family="shallow", latent_dim=3, hidden=50, forcing=Forcing.generalised(ALPHA))
+CONFIG = TrainConfig(
+    family="shallow", latent_dim=3, hidden=50, forcing=Forcing.generalised(ALPHA), input_noise=0.0
+)
 
 
 @kernel
@@ -41,6 +43,7 @@ class Ours:
             done=self.done,
             series=self.batches.series,
             whole=self.batches.whole,
+            drive=self.batches.drive,
             starts=starts,
             noise=noise,
             length=CONFIG.sequence_length,
@@ -62,7 +65,7 @@ def main() -> None:
     series = lorenz_series()
     model = train(series, CONFIG.changed(updates=2000), progress=quiet).model
     length, batch = CONFIG.sequence_length, CONFIG.batch_size
-    ours, peer = Ours(model, series), jax_update(model, series, length, ALPHA, RATE)
+    ours, peer = Ours(model, series), jax_shallow_update(model, series, length, ALPHA, RATE)
     starts, _ = ours.batches.draws(0, BLOCK)
     losses = {"palrnn": ours.run(BLOCK), "jax": peer(starts[0])}
     if np.ptp(list(losses.values())) > 1e-4 * losses["palrnn"]:

@@ -53,6 +53,7 @@ class Ours:
             config.gated,
             self.batches.series,
             None if self.batches.whole else True,
+            self.batches.drive,
             starts,
             noise,
             config.sequence_length,

@@ -38,6 +38,7 @@ RESULTS = {
     "Gradient",
     "History",
     "LaplacePosterior",
+    "SandwichPosterior",
     "LyapunovSpectrum",
     "Mismatch",
     "ObservedInformation",

@@ -36,6 +36,19 @@ def drift() -> palrnn.ALRNN:
 
 
 @cache
+def inputs() -> np.ndarray:
+    """What drives the series, ``(160, 2)``."""
+    return np.random.default_rng(7).standard_normal((160, 2))
+
+
+@cache
+def driven() -> palrnn.ALRNN:
+    """The same network with two inputs."""
+    model = drift()
+    return palrnn.ALRNN(model.A, model.W, model.h, model.E, 2, 0.1 * np.ones((5, 2)))
+
+
+@cache
 def noisy() -> palrnn.PALRNN:
     """The same with noise."""
     return palrnn.PALRNN(drift(), 0.3, 0.3, 0.5)

@@ -145,6 +145,19 @@ def _geometry() -> dict[str, Row]:
             | _CONFIG,
             nan=True,
         ),
+        "gibbs_posterior": Row(
+            {"model": drift, "x": x[:20], "forcing": 4, "prior_std": 0.1, "observation": 0.3, "block": 4},
+            {
+                "model": v.instance(),
+                "x": v.series(x[:20], gaps=True),
+                "forcing": v.size(),
+                "prior_std": v.number(above=0.0),
+                "calibration": v.choice(),
+                "observation": v.deviation().without("none"),
+                "block": v.size(optional=True),
+                "leading": v.size(optional=True),
+            },
+        ),
         "InformationConfig": Row({}, _BAYES_CONFIG | _PATHS),
         "GeometryConfig": Row({}, _BAYES_CONFIG | _PATHS | _MISMATCH),
         "curvature_gap": Row(

@@ -7,7 +7,7 @@ import numpy as np
 import palrnn
 from palrnn.engine.config import Config
 from torture import values as v
-from torture.calls import RUN, Kinds, Row, noisy, optional, series
+from torture.calls import RUN, Kinds, Row, driven, inputs, noisy, optional, series
 from torture.calls import drift as _drift
 
 
@@ -39,12 +39,14 @@ def _forcing() -> dict[str, Row]:
         evaluate_steps=100,
         evaluate_discard=10,
     )
+    pushed = v.series(inputs())
     objective = Row(
-        {"model": drift, "x": x, "forcing": 4},
+        {"model": driven(), "x": x, "forcing": 4, "inputs": inputs()},
         {
             "model": v.instance(),
             "x": v.series(x, trials=True, gaps=True),
             "forcing": v.size(),
+            "inputs": pushed,
         },
     )
     return {
@@ -55,6 +57,7 @@ def _forcing() -> dict[str, Row]:
             {
                 "model": v.instance(),
                 "heldout": fixed,
+                "inputs": optional(pushed),
                 "update": None,
                 "steps": v.size(),
                 "discard": v.size(0),
@@ -64,13 +67,16 @@ def _forcing() -> dict[str, Row]:
             nan=True,
         ),
         "train": Row(
-            {"x": x, "config": config},
+            {"x": x, "config": config, "inputs": inputs(), "heldout": x, "heldout_inputs": inputs()},
             {
                 "x": v.series(x, columns=False, trials=True, gaps=True),
                 "config": v.instance(optional=True),
+                "inputs": optional(v.series(inputs(), columns=False, trials=True)),
                 "model": v.instance(optional=True),
                 "heldout": optional(fixed),
+                "heldout_inputs": pushed,
                 "standardizer": v.instance(optional=True),
+                "input_standardizer": v.instance(optional=True),
                 "dt": v.number(above=0.0, optional=True),
             }
             | RUN,
@@ -82,8 +88,11 @@ def _forcing() -> dict[str, Row]:
                 "configs": v.instance().without("list"),
                 "workers": v.size(optional=True),
                 "runs": None,
+                "inputs": optional(v.series(inputs(), columns=False, trials=True)),
                 "heldout": optional(fixed),
+                "heldout_inputs": v.instance(optional=True),
                 "standardizer": v.instance(optional=True),
+                "input_standardizer": v.instance(optional=True),
                 "dt": v.number(above=0.0, optional=True),
                 "progress": None,
             },
@@ -202,6 +211,7 @@ def _front() -> dict[str, Row]:
                 "test_fraction": v.number(above=0.0, optional=True),
                 "seed": v.seed().without("none"),
                 "columns": v.instance(optional=True).without("list", "dict", "array"),
+                "inputs": optional(v.series(np.vstack([inputs()] * 2), columns=False, trials=True)),
                 "name": None,
                 "system": v.choice(optional=True),
                 "lyapunov": v.number(optional=True),

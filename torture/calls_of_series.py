@@ -6,7 +6,7 @@ import numpy as np
 
 import palrnn
 from torture import values as v
-from torture.calls import Kinds, Row, noisy, optional, series
+from torture.calls import Kinds, Row, driven, inputs, noisy, optional, series
 from torture.calls import drift as _drift
 
 
@@ -28,13 +28,13 @@ def _data() -> dict[str, Row]:
     }
     return {
         "Dataset.prepare": Row(
-            {"x": x},
+            {"x": x, "inputs": inputs()},
             {
                 "x": v.series(x, columns=False, trials=True, gaps=True),
                 "columns": v.instance(optional=True).without("list", "dict", "array"),
                 "time": v.choice(optional=True),
                 "trial": None,
-                "inputs": v.instance(optional=True),
+                "inputs": optional(v.series(inputs(), columns=False, trials=True)),
                 "dt": v.number(above=0.0, optional=True),
                 "lags": v.size(),
                 "delay": v.size(optional=True),
@@ -48,6 +48,7 @@ def _data() -> dict[str, Row]:
                 "data_seed": v.seed().without("none"),
                 "parameters": v.instance(optional=True).without("dict"),
                 "standardizer": v.instance(optional=True),
+                "input_standardizer": v.instance(optional=True),
             },
             nan=True,  # gaps stay gaps
         ),
@@ -119,14 +120,15 @@ def _model() -> dict[str, Row]:
     shallow = Row(
         {"A": drift.A, "W1": W, "W2": W.T, "h1": drift.h, "h2": np.ones(7), "E": drift.E},
         {"A": v.array(drift.A).without("longer"), "W1": v.array(W), "W2": v.array(W.T)}
-        | {"h1": v.array(drift.h), "h2": v.array(np.ones(7)), "E": v.array(drift.E).without("none")},
+        | {"h1": v.array(drift.h), "h2": v.array(np.ones(7)), "E": v.array(drift.E).without("none")}
+        | {"C": optional(v.array(np.ones((5, 2))))},
     )
     return {
         "ALRNN": Row(
             {"A": drift.A, "W": drift.W, "h": drift.h, "E": drift.E, "gated": 2},
             {"A": v.array(drift.A).without("longer")}
             | {name: v.array(getattr(drift, name)) for name in "WhE"}
-            | {"gated": v.size(0, most=5)},
+            | {"gated": v.size(0, most=5), "C": optional(v.array(np.ones((5, 2))))},
         ),
         "ShallowPLRNN": shallow,
         "ClippedShallowPLRNN": shallow,
@@ -153,7 +155,10 @@ def _model() -> dict[str, Row]:
         "register_family": Row({"name": "alrnn", "cls": palrnn.ALRNN}, {"name": None, "cls": v.instance()}),
         "export_torch": Row({"model": drift, "path": ""}, {"model": v.instance(), "path": v.path()}),
         "export_onnx": Row({"model": drift, "path": ""}, {"model": v.instance(), "path": v.path()}),
-        "import_torch": Row({"path": "", "gated": 2}, {"path": v.path(), "gated": None}),
+        "import_julia": Row({"path": ""}, {"path": v.path()}),
+        "import_torch": Row(
+            {"path": "", "gated": 2}, {"path": v.path(), "gated": None, "family": v.choice()}
+        ),
         "initial_alrnn": Row(
             {"latent_dim": 5, "observed_dim": 3, "gated": 2},
             {
@@ -175,6 +180,7 @@ def _model() -> dict[str, Row]:
                 "training": v.instance(optional=True).without("dict", "list"),
                 "arrays": v.instance(optional=True).without("dict", "list"),
                 "forcing": v.instance(optional=True),
+                "input_standardizer": v.instance(optional=True),
             },
         ),
     }
@@ -182,6 +188,7 @@ def _model() -> dict[str, Row]:
 
 def _invariants() -> dict[str, Row]:
     x, drift, model = series(), _drift(), noisy()
+    pushed = v.series(inputs())
     plain, fixed = v.series(x, columns=False, gaps=True), v.series(x, gaps=True)
     judged: Kinds = {
         "bins": v.size(),
@@ -234,10 +241,11 @@ def _invariants() -> dict[str, Row]:
             },
         ),
         "lyapunov_spectrum": Row(
-            {"model": drift, "x1": x[0], "steps": 50, "discard": 5},
+            {"model": driven(), "x1": x[0], "inputs": inputs(), "steps": 50, "discard": 5},
             {
                 "model": v.instance(),
                 "x1": v.array(x[0]),
+                "inputs": pushed,
                 "steps": v.size(),
                 "discard": v.size(0),
                 "dt": v.number(above=0.0),
@@ -247,10 +255,11 @@ def _invariants() -> dict[str, Row]:
             },
         ),
         "prediction_error": Row(
-            {"model": drift, "x": x, "n": 3, "horizon": 10, "starts": 5},
+            {"model": driven(), "x": x, "inputs": inputs(), "n": 3, "horizon": 10, "starts": 5},
             {
                 "model": v.instance(),
                 "x": fixed,
+                "inputs": pushed,
                 "n": v.size(),
                 "dt": v.number(above=0.0),
                 "lyapunov": v.number(above=0.0, optional=True),
@@ -261,10 +270,11 @@ def _invariants() -> dict[str, Row]:
             nan=True,
         ),
         "quantities_of_interest": Row(
-            {"model": drift, "reference": x, "discard": 10},
+            {"model": driven(), "reference": x, "inputs": inputs(), "discard": 10},
             {
                 "model": v.instance(),
                 "reference": fixed,
+                "inputs": pushed,
                 "standardizer": v.instance(optional=True),
                 "x1": optional(v.array(x[0])),
                 "steps": v.size(optional=True),
@@ -304,10 +314,11 @@ def _invariants() -> dict[str, Row]:
             {"codes": v.series(x, columns=False).without("booleans", "no columns")},
         ),
         "viability": Row(
-            {"model": drift, "starts": x[:10], "steps": 1000, "data": x},
+            {"model": driven(), "starts": x[:10], "inputs": inputs(), "steps": 1000, "data": x},
             {
                 "model": v.instance(),
                 "starts": fixed,
+                "inputs": pushed,
                 "steps": v.size(1000),
                 "data": optional(fixed),
                 "still": v.number(above=0.0),

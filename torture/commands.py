@@ -129,6 +129,7 @@ export-torch
 export-onnx
 export-torch DIR/run -o DIR/file
 export-onnx DIR/run -o DIR/missing/step.onnx
+import-julia
 reproduce nonsense -o DIR/out
 status DIR/missing
 status DIR/file
@@ -145,6 +146,11 @@ reproduce toy --scale smoke -o DIR/file
 demo --updates 2 -o DIR/file
 demo --updates -2 -o DIR/out
 import-torch DIR/missing.pt --gated x -o DIR/out.safetensors
+import-torch DIR/missing.pt --family nonsense -o DIR/out.safetensors
+import-torch DIR/missing.pt --family shallow --gated 3 -o DIR/out.safetensors
+import-torch DIR/missing.pt -o DIR/out.safetensors
+import-julia DIR/missing.bson -o DIR/out.safetensors
+import-julia DIR/good.npy -o DIR/out.safetensors
 geometry DIR/run DIR/good.npy --target nonsense -o DIR/out
 filter DIR/run DIR/good.npy --target nonsense -o DIR/out
 filter DIR/run DIR/good.npy --resampling nonsense -o DIR/out
@@ -176,6 +182,7 @@ def lines() -> Iterator[list[str]]:
         yield ["zoo", f"DIR/{model}"]
         yield ["export-torch", f"DIR/{model}", "-o", "DIR/out.pt"]
         yield ["import-torch", f"DIR/{model}", "--gated", "2", "-o", "DIR/out.safetensors"]
+        yield ["import-julia", f"DIR/{model}", "-o", "DIR/out.safetensors"]
     for config in _CONFIGS:
         yield ["train", "--config", f"DIR/{config}.toml", "--updates", "2", *out]
         yield ["tune", "DIR/run", "DIR/good.npy", "--config", f"DIR/{config}.toml", *out]

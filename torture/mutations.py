@@ -25,6 +25,7 @@ import numpy as np
 
 import palrnn
 from palrnn.model import checkpoint_bytes
+from torture import julia_file
 
 _CLAIMS = (b"1000000000000", b"9223372036854775807", b"18446744073709551616", b"-1", b"0", b"1e999", b"nan")
 _SPLICES = (
@@ -81,6 +82,7 @@ def formats() -> dict[str, Format]:
     series, read = palrnn.SeriesError, palrnn.load_series
     return {
         "safetensors": Format(".safetensors", checkpoints, _checkpoint, (palrnn.CheckpointError,)),
+        "bson": Format(".bson", [julia_file.example()], _network, (palrnn.CheckpointError,)),
         "csv": Format(".csv", _csvs(x), read, (series,)),
         "npy": Format(".npy", [_npy(x), _npy(x.astype(">f4")), _npy(np.asfortranarray(x))], read, (series,)),
         "npz": Format(".npz", [_npz(x=x), _npz(a=x, b=x)], palrnn.load_trials, (series,)),
@@ -205,6 +207,10 @@ _CHANGES = (_flip, _cut, _remove, _double, _splice, _overwrite, _renumber, _rewo
 def _checkpoint(file: Path) -> Any:
     found = palrnn.load_checkpoint(file)
     return [found.drift.theta, found.drift.E]
+
+
+def _network(file: Path) -> Any:
+    return palrnn.import_julia(file).theta
 
 
 def _settings(file: Path) -> Any:

@@ -99,6 +99,7 @@ def test_updates(model, noisy, share):
         done=0,
         series=series,
         whole=share == 0.0,
+        drive=series[:, :0],
         starts=rng.choice(possible, (12, 3)),
         noise=noise,
         length=20,

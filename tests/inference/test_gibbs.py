@@ -157,7 +157,7 @@ def test_gates_without_noise_are_those_of_enumeration_and_of_their_states():
         drawn.append(found.codes.mean(axis=0))
         np.testing.assert_array_equal(found.states[:, 0, :-1, 1:] > 0, found.codes)
         # the state is conditioned on its inputs one after the other, each to rounding
-        np.testing.assert_allclose(found.states[:, 0, :-1, 1:], found.inputs, atol=1e-12)
+        np.testing.assert_allclose(found.states[:, 0, :-1, 1:], found.gate_inputs, atol=1e-12)
     scores = standard_scores(np.array(drawn), with_orthant_probabilities(model, x).gate_marginals)
     # 6 numbers, 4 standard errors
     np.testing.assert_allclose(scores, 0.0, atol=4.0)
@@ -182,9 +182,9 @@ def test_inputs_have_the_signs_of_their_gates_and_make_the_states_what_they_are(
     for method in ("ancestors", "gibbs"):
         filtered = rbpf(model, x, particles=32, target="exact")
         found = smooth(filtered, paths=3, states_per_path=4000, method=method)
-        np.testing.assert_array_equal(found.inputs > 0, found.codes)
-        for codes, inputs, states in zip(found.codes, found.inputs, found.states, strict=True):
-            exact = path_posterior(model, x, codes, inputs=inputs)
+        np.testing.assert_array_equal(found.gate_inputs > 0, found.codes)
+        for codes, inputs, states in zip(found.codes, found.gate_inputs, found.states, strict=True):
+            exact = path_posterior(model, x, codes, gate_inputs=inputs)
             scale = np.sqrt(np.einsum("tii->ti", exact.cov))
             # 4000 draws of 90 numbers: 4.5 standard errors
             np.testing.assert_allclose((states.mean(axis=0) - exact.mean) / scale, 0.0, atol=0.071)
@@ -194,7 +194,7 @@ def test_a_path_does_not_depend_on_the_number_of_paths():
     model = gated_model(2, observed=2, latent=5)
     filtered = rbpf(model, drawn_series(model, 25), particles=30, target="exact")
     one, many = smooth(filtered, paths=1, seed=4), smooth(filtered, paths=20, seed=4)
-    np.testing.assert_array_equal(one.inputs[0], many.inputs[0])
+    np.testing.assert_array_equal(one.gate_inputs[0], many.gate_inputs[0])
     np.testing.assert_array_equal(one.states[0], many.states[0])
 
 
@@ -202,7 +202,7 @@ def test_the_paper_s_target_has_ancestors_only():
     model = gated_model(2)
     filtered = rbpf(model, drawn_series(model, 10), particles=16)
     assert smooth(filtered).method == "ancestors"
-    assert np.isnan(smooth(filtered).inputs).all()
+    assert np.isnan(smooth(filtered).gate_inputs).all()
     with pytest.raises(ValueError, match="target='exact'"):
         smooth(filtered, method="gibbs")
     with pytest.raises(ValueError, match="method"):

@@ -83,7 +83,7 @@ def test_the_fast_smoother_draws_the_states_of_the_plain_one(size, gate_std, tar
         )
         np.testing.assert_array_equal(one.lineages, other.lineages)
         np.testing.assert_array_equal(one.codes, other.codes)
-        np.testing.assert_allclose(one.inputs, other.inputs, atol=1e-10)
+        np.testing.assert_allclose(one.gate_inputs, other.gate_inputs, atol=1e-10)
         np.testing.assert_allclose(one.states, other.states, atol=1e-10)
 
 

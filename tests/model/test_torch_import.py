@@ -72,6 +72,52 @@ def test_parameters_of_any_width_and_a_full_diagonal_are_taken(torch, tmp_path):
     np.testing.assert_array_equal(import_torch(tmp_path / "a.pt", gated=0).A, state["A"].double().numpy())
 
 
+def _shallow_state(torch, units=3, hidden=5):
+    torch.manual_seed(1)
+    return {
+        "A": torch.rand(units),
+        "W1": 0.3 * torch.randn(units, hidden),
+        "W2": torch.randn(hidden, units),
+        "h1": torch.randn(units),
+        "h2": torch.randn(hidden),
+    }
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("family", ["shallow", "clipped-shallow"])
+def test_an_imported_shallow_network_does_what_the_published_one_does(torch, tmp_path, family, capsys):
+    state, path = _shallow_state(torch), tmp_path / "a.pt"
+    torch.save(state, path)
+    model = import_torch(path, family=family)
+    assert (model.latent_dim, model.observed_dim, model.hidden) == (3, 3, 5)
+    A, W1, W2, h1, h2 = (value.double() for value in state.values())
+    z = torch.tensor([0.3, -1.2, 0.5], dtype=torch.float64)
+    for found in model.rollout(z.numpy(), 20).states:
+        np.testing.assert_allclose(found, z.numpy(), rtol=1e-9, atol=1e-12)
+        plain = torch.relu(z @ W2.T) if family == "clipped-shallow" else 0.0
+        z = A * z + (torch.relu(z @ W2.T + h2) - plain) @ W1.T + h1
+    with pytest.raises(SystemExit) as left:
+        main(["import-torch", str(path), "--family", family, "-o", str(tmp_path / "a.safetensors")])
+    assert left.value.code == 0
+    loaded = load_checkpoint(tmp_path / "a.safetensors").model
+    assert type(loaded) is type(model)
+    assert loaded.theta.tobytes() == model.theta.tobytes()
+    torch.save(state | {"C": torch.ones(3, 2)}, path)
+    with pytest.raises(CheckpointError, match="has C besides A, W1, W2, h1, h2, and cannot be imported"):
+        import_torch(path, family=family)
+    with pytest.raises(CheckpointError, match="no tensor W, there are A, W1"):
+        import_torch(path, gated=2)
+
+
+def test_the_gates_of_a_shallow_network_are_not_to_be_given():
+    with pytest.raises(ValueError, match="gated is of an AL-RNN; the gates of family='shallow'"):
+        import_torch("nowhere.pt", gated=2, family="shallow")
+    with pytest.raises(ValueError, match="gated must be given for an AL-RNN"):
+        import_torch("nowhere.pt")
+    with pytest.raises(ValueError, match="family must be one of"):
+        import_torch("nowhere.pt", family="dendritic")
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize(
     ("change", "message"),

@@ -14,9 +14,12 @@ from scipy.stats import multivariate_normal, norm
 
 
 class States:
-    """All states given one gate path ``codes (T-1, P)``: their mean (T M,) and covariance before any data."""
+    """All states given one gate path ``codes (T-1, P)``: their mean (T M,) and covariance before any data.
 
-    def __init__(self, model, x, codes):
+    ``drive (T, M)`` is C s_t of a driven model.
+    """
+
+    def __init__(self, model, x, codes, drive=None):
         drift = model.drift
         self.model, self.x, self.dim = model, x, drift.latent_dim
         M, T = self.dim, len(x)
@@ -27,7 +30,7 @@ class States:
         for t, code in enumerate(codes):
             J, b = drift.affine(np.asarray(code, dtype=bool))
             now, after = slice(t * M, t * M + M), slice(t * M + M, t * M + 2 * M)
-            self.mean[after] = J @ self.mean[now] + b
+            self.mean[after] = J @ self.mean[now] + b + (0.0 if drive is None else drive[t])
             root[after] = J @ root[now]
             root[after, after] += noise
         self.cov = root @ root.T
@@ -59,14 +62,14 @@ class States:
         return multivariate_normal.logpdf(y, H @ self.mean + d, H @ self.cov @ H.T + R) if len(y) else 0.0
 
 
-def enumerated(model, x, target) -> Paths:
+def enumerated(model, x, target, drive=None) -> Paths:
     """The joint probability p(x, path) of every gate path, under one of the filter's targets."""
     shape = (len(x) - 1, model.drift.gated)
     codes = np.array(list(product((0, 1), repeat=shape[0] * shape[1]))).reshape(-1, *shape)
     chance = {"paper": integrated_probits, "exact": orthant_probability}[target]
     joint = []
     for path in codes:
-        states = States(model, x, path)
+        states = States(model, x, path, drive)
         joint.append(np.exp(states.log_density) * chance(states, path))
     return Paths(codes, np.array(joint))
 

@@ -71,15 +71,19 @@ def whitened(model, x):
     return H, y, constant
 
 
-def log_likelihood(model, x, with_inputs=False, with_gates=False):
-    """Return f(theta, codes, inputs): log p(x_2, ..., x_T [, inputs] [, codes] | x_1, codes).
+def log_likelihood(model, x, with_inputs=False, with_gates=False, inputs=None):
+    """Return f(theta, codes, u): log p(x_2, ..., x_T [, gate inputs u] [, codes] | x_1, codes).
 
-    ``with_gates`` counts the integrated probits of the paper's target as well. Beliefs are conditioned on one
-    number after the other, so that no matrix is solved with.
+    ``inputs (T, K)`` drive the model through C, the last entries of theta. ``with_gates`` counts the
+    integrated probits of the paper's target as well. Beliefs are conditioned on one number after the other,
+    so that no matrix is solved with.
     """
     build, Q = pieces(model.drift), jnp.asarray(model.process_covariance)
     start = (jnp.asarray(model.drift.embed(x[0])), jnp.asarray(model.initial_covariance))
     H, y, constant = whitened(model, x)
+    dim = model.drift.latent_dim
+    driving = jnp.zeros((len(x) - 1, 0)) if inputs is None else jnp.asarray(inputs)[:-1]
+    own = model.drift.theta.size - dim * driving.shape[1]
 
     def conditioned(mean, cov, row, value, variance):
         seen = cov @ row
@@ -88,10 +92,11 @@ def log_likelihood(model, x, with_inputs=False, with_gates=False):
         return mean + seen * (error / s), cov - jnp.outer(seen, seen) / s, density
 
     def f(theta, codes, inputs):
-        affine, G, g = build(theta)
+        affine, G, g = build(theta[:own])
+        pushes = driving @ theta[own:].reshape(dim, driving.shape[1]).T
 
         def step(belief, given):
-            (mean, cov), (code, u, rows, values) = belief, given
+            (mean, cov), (code, u, rows, values, push) = belief, given
             total = 0.0
             if with_gates:
                 psi = (G @ mean + g) / jnp.sqrt(((G @ cov) * G).sum(axis=1) + model.gate_std**2)
@@ -100,13 +105,13 @@ def log_likelihood(model, x, with_inputs=False, with_gates=False):
                 mean, cov, density = conditioned(mean, cov, G[j], u[j] - g[j], model.gate_std**2)
                 total += density
             J, b = affine(code)
-            mean, cov = J @ mean + b, J @ cov @ J.T + Q
+            mean, cov = J @ mean + b + push, J @ cov @ J.T + Q
             for n in range(rows.shape[0]):
                 mean, cov, density = conditioned(mean, cov, rows[n], values[n], 1.0)
                 total += density
             return (mean, cov), total
 
-        return jax.lax.scan(step, start, (codes, inputs, H, y))[1].sum() + constant
+        return jax.lax.scan(step, start, (codes, inputs, H, y, pushes))[1].sum() + constant
 
     return f
 

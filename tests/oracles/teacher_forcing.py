@@ -8,9 +8,12 @@ import jax.numpy as jnp
 jax.config.update("jax_enable_x64", True)
 
 
-def batch_loss(parameters, x, gated, tau, alpha):
-    """The loss of sequences x (B, T, N) under parameters (A, W, h, E); NaN is not observed."""
-    A, W, h, E = parameters
+def batch_loss(parameters, x, gated, tau, alpha, s=None):
+    """The loss of sequences x (B, T, N) under parameters (A, W, h, E); NaN is not observed.
+
+    With inputs s (B, T, K) the parameters are (A, W, h, C, E).
+    """
+    A, W, h, *C, E = parameters
     free, seen, length = E.shape[0] - gated, E.shape[1], x.shape[1]
     known = ~jnp.isnan(x)
     x = jnp.where(known, x, 0.0)
@@ -22,5 +25,7 @@ def batch_loss(parameters, x, gated, tau, alpha):
             z = jnp.concatenate([mixed, z[:, seen:]], axis=1)
         rectified = jnp.concatenate([z[:, :free], jax.nn.relu(z[:, free:])], axis=1)
         z = A * z + rectified @ W.T + h
+        if s is not None:
+            z = z + s[:, t] @ C[0].T
         total = total + jnp.sum(known[:, t + 1] * (z[:, :seen] - x[:, t + 1]) ** 2)
     return total * seen / jnp.sum(known[:, 1:])

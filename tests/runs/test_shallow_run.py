@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from command_line import call, run
@@ -38,14 +40,37 @@ def test_a_shallow_model_has_as_many_units_as_columns_and_a_gate_per_hidden_unit
     assert found.losses[-1][1] < 0.5 * found.losses[0][1]
 
 
-def test_every_question_has_an_answer(folder):
-    found = Reconstruction.load(folder / "shallow")
+both = pytest.mark.parametrize("family", ["shallow", "clipped-shallow"])
+# the clipped form differs in the model alone, which the other tests see
+both_if_slow = pytest.mark.parametrize(
+    "family", ["shallow", pytest.param("clipped-shallow", marks=pytest.mark.slow)]
+)
+
+
+@both
+def test_every_question_has_an_answer(folder, family):
+    found = Reconstruction.load(folder / family)
     assert found.invariants(TINY.invariants).hard.dstsp is not None
     assert found.diagnostics(TINY.filter).steps == 40
     assert np.isfinite(found.evidence(8, windows=4, particles=8, progress=quiet).mean)
     tuned = found.tune("full", TINY.tuning.task, progress=quiet)
-    assert isinstance(tuned.drift, palrnn.ShallowPLRNN)
+    assert type(tuned.drift) is type(found.drift)
     assert not np.array_equal(tuned.drift.theta, found.drift.theta)
+
+
+@both
+def test_the_geometry_has_all_its_numbers_and_the_gates_in_them(folder, family):
+    found = Reconstruction.load(folder / family)
+    geometry = found.geometry(TINY.geometry, matrices=True)
+    size = found.drift.theta.size
+    itf, observed = geometry.informations().values()
+    assert itf.shape == observed.shape == (size, size)
+    assert np.isfinite(list(geometry.traces_per_step.values())).all()
+    np.testing.assert_allclose(observed, observed.T, rtol=0, atol=1e-9 * np.abs(observed).max())
+    # what is known of W2 and h2 is known from the gates, too, where they are open or shut
+    M, H = found.drift.latent_dim, found.drift.hidden
+    gates = np.r_[M * (1 + H) : M * (1 + 2 * H), 2 * M * (1 + H) : size]
+    assert (np.abs(observed[gates]).max(axis=1) > 0).all()
 
 
 def test_states_and_gates_are_smoothed(folder):
@@ -62,3 +87,34 @@ def test_commands_know_it(folder, tmp_path, capsys):
     assert code == 0, err
     assert "State-space divergence" in out
     assert run("filter", folder / "shallow", "--steps", 20, "--particles", 8, "-o", tmp_path / "f", "-q") == 0
+
+
+@both_if_slow
+def test_the_geometry_command_writes_matrices_and_figures(folder, tmp_path, capsys, family):
+    budget = ("--steps", 30, "--particles", 16, "--passes", 2, "--paths", 8, "--draws", 2)
+    code, out, err = call(capsys, "geometry", folder / family, *budget, "-o", tmp_path / "g", "--json")
+    assert code == 0, err
+    assert np.isfinite(json.loads(out)["trace_itf"])
+    for name in ("summary.json", "matrices.safetensors", "geometry.png"):
+        assert (tmp_path / "g" / name).stat().st_size > 0
+
+
+@both_if_slow
+def test_the_tune_command_raises_no_error_and_its_result_loads(folder, tmp_path, capsys, family):
+    sizes = ("--length", 8, "--iterations", 1, "--windows", 4, "--particles", 16, "--paths", 2)
+    words = ("--configuration", "full", "--heldout-windows", 4, "-o", tmp_path / "t", "--json")
+    code, _, err = call(capsys, "tune", folder / family, *sizes, *words)
+    assert code == 0, err
+    tuned = Reconstruction.load(tmp_path / "t")
+    assert isinstance(tuned.model, palrnn.PALRNN)
+    assert type(tuned.drift) is type(Reconstruction.load(folder / family).drift)
+
+
+@both_if_slow
+def test_the_report_has_every_section(folder, tmp_path, capsys, family):
+    page = tmp_path / "page.html"
+    code, _, err = call(capsys, "report", folder / family, "-o", page, "--config", folder / "tiny.toml", "-q")
+    assert code == 0, err
+    text = page.read_text(encoding="utf-8")
+    for key in ("attractor", "series", "training", "invariants", "symbols", "geometry", "filter", "evidence"):
+        assert f'<section id="{key}"' in text

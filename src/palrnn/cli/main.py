@@ -33,6 +33,7 @@ _COMMANDS = (
     "zoo",
     "import_torch",
     "export",
+    "import_julia",
 )
 
 _USAGE, _INTERRUPTED = 2, 130

@@ -57,6 +57,10 @@ def train_command(
     columns: Annotated[
         list[str] | None, _number("A column of a table to use; once per column (all but time).", _DATA)
     ] = None,
+    inputs: Annotated[
+        str | None,
+        _number("Columns that drive the system, not observed: names with commas between (none).", _DATA),
+    ] = None,
     time: Annotated[
         str | None,
         _number(
@@ -101,11 +105,14 @@ def train_command(
 ) -> None:
     """Train a surrogate by teacher forcing. The same command again continues where the run stopped.
 
-    The folder receives checkpoint.safetensors, history.csv, loss.png, reference.npy and config.toml.
+    The folder receives checkpoint.safetensors, history.csv, loss.png, reference.npy (with inputs.npy where
+    columns drive the system) and config.toml.
     """
     given = {name: value for name, value in locals().items() if value is not None and value != []}
     for name in ("output", "config", "preset", "series", "json", "quiet"):
         given.pop(name, None)
+    if inputs is not None:
+        given["inputs"] = [name.strip() for name in inputs.split(",")]
     from palrnn.report.sections.invariants import invariants_table, verdict_lines
     from palrnn.runs import RunRecord, reconstruct
 

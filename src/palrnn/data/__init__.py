@@ -3,6 +3,7 @@
 from palrnn.data.dataset import Dataset
 from palrnn.data.embedding import delay_embed
 from palrnn.data.field import field_jacobian, vector_field
+from palrnn.data.inputs import DatasetInputs
 from palrnn.data.noise import add_observation_noise, noise_level
 from palrnn.data.readers import known_suffixes, reader
 from palrnn.data.series import column_names, load_series, load_trials, save_series
@@ -16,6 +17,7 @@ from palrnn.data.timescale import autocorrelation, suggest_tau
 __all__ = [
     "DataSettings",
     "Dataset",
+    "DatasetInputs",
     "SeriesError",
     "Standardizer",
     "System",

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palrnn.data.inputs import DatasetInputs, beside, names_or_arrays, prepared_inputs, split_inputs
 from palrnn.data.parts import embedded, first_gap, split_source
 from palrnn.data.settings import IN_MEMORY, UNNAMED, DataSettings, dataset_name
 from palrnn.data.source import (
@@ -48,7 +49,7 @@ class Dataset:
     - ``dt``: time per step, None if not known; ``dt_from`` says where it comes from, or why it is not known.
     - ``system``: the true system where it is known, ``lyapunov`` its largest exponent where that is known.
     - ``settings``: plain values from which `from_settings` prepares the same again.
-    - ``inputs``: None; external inputs are not supported yet.
+    - ``inputs``: what drives it, prepared likewise (`DatasetInputs`); None for an autonomous system.
     """
 
     name: str
@@ -71,7 +72,7 @@ class Dataset:
     lyapunov: float | None
     first_gap: str | None
     settings: dict[str, Any]
-    inputs: None = field(default=None)
+    inputs: DatasetInputs | None = None
 
     @classmethod
     def prepare(
@@ -81,7 +82,7 @@ class Dataset:
         columns: Sequence[str] | None = None,
         time: str | None = None,
         trial: str = "trial",
-        inputs: None = None,
+        inputs: Any = None,
         dt: float | None = None,
         lags: int = 1,
         delay: int | None = None,
@@ -95,6 +96,7 @@ class Dataset:
         data_seed: int | None = None,
         parameters: Mapping[str, float] | None = None,
         standardizer: Standardizer | None = None,
+        input_standardizer: Standardizer | None = None,
     ) -> Dataset:
         """Prepare ``x``: a series ``(T, N)``, a list of trials, a data frame, a file, or a system by name.
 
@@ -105,6 +107,8 @@ class Dataset:
           of step ``dt``, with gaps where nothing was seen, and are not interpolated (`load_series`). The
           index of a data frame goes by its name, or "index".
         - ``trial``: the column that tells trials apart.
+        - ``inputs``: external inputs, which drive the system, one row for each row of ``x``: columns of the
+          table by name, which are then not observed, or an array ``(T, K)`` (a list of them for trials).
         - ``dt``: time per step. Without it rates such as Lyapunov exponents are per step.
         - ``lags``, ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`).
           ``delay=None`` takes the time over which the part to train on remembers itself (`suggest_tau`).
@@ -113,12 +117,11 @@ class Dataset:
           computed; ``lyapunov``: the largest true exponent where it is known otherwise.
         - ``steps``, ``process_std``, ``observation_std``, ``data_seed``, ``parameters``: of a simulated
           system (defaults 100,000, 0, 0, 0, the usual ones). Observation noise is on the part to train on.
-        - ``standardizer``: the one of a model that exists already, instead of fitting one.
+        - ``standardizer``, ``input_standardizer``: those of a model that exists already, instead of fitting.
 
         Gaps (NaN) pass through; `complete` refuses them, for what cannot do with them.
         """
-        if inputs is not None:
-            raise ValueError("inputs must be None: external inputs are not supported yet")
+        names, drives = names_or_arrays(inputs)
         if isinstance(columns, str) or not isinstance(columns, (Iterable, type(None))):
             raise ValueError(f"columns must be a sequence of names, got {quoted(columns)}")
         if not isinstance(parameters, (Mapping, type(None))):
@@ -129,6 +132,7 @@ class Dataset:
             dt=dt,
             test_fraction=test_fraction,
             columns=None if columns is None else tuple(map(str, columns)),
+            inputs=names if drives is None else "in memory",
             time=time,
             trial=trial,
             lags=lags,
@@ -141,19 +145,30 @@ class Dataset:
             system=system,
             lyapunov=lyapunov,
         )
-        return cls._prepared(x, settings, standardizer)
+        return cls._prepared(x, settings, standardizer, drives, input_standardizer)
 
     @classmethod
     def from_settings(
-        cls, settings: Mapping[str, Any], x: Any = None, *, standardizer: Standardizer | None = None
+        cls,
+        settings: Mapping[str, Any],
+        x: Any = None,
+        *,
+        inputs: Any = None,
+        standardizer: Standardizer | None = None,
+        input_standardizer: Standardizer | None = None,
     ) -> Dataset:
-        """Prepare again what has these ``settings``; data that were in memory must be given as ``x``."""
+        """Prepare again what has these ``settings``; what was in memory must be given: ``x``, ``inputs``."""
         known = DataSettings(**settings)
         if x is None:
             if known.series == IN_MEMORY:
                 raise ValueError("x must be given: the settings are of data that were in memory")
             x = known.series
-        return cls._prepared(x, known, standardizer)
+        if (inputs is not None) != (known.inputs == IN_MEMORY):
+            there = "must be given: the settings are of inputs that were in memory"
+            raise ValueError(
+                f"inputs {there}" if inputs is None else "inputs must be None: the settings have them"
+            )
+        return cls._prepared(x, known, standardizer, inputs, input_standardizer)
 
     @classmethod
     def from_parts(
@@ -161,14 +176,18 @@ class Dataset:
         training: ArrayLike | Sequence[ArrayLike],
         heldout: ArrayLike | Sequence[ArrayLike],
         *,
+        training_inputs: ArrayLike | Sequence[ArrayLike] | None = None,
+        heldout_inputs: ArrayLike | Sequence[ArrayLike] | None = None,
         reference: ArrayLike | None = None,
         standardizer: Standardizer | None = None,
+        input_standardizer: Standardizer | None = None,
         dt: float | None = None,
         name: str = UNNAMED,
         system: System | None = None,
     ) -> Dataset:
         """Return a dataset of raw trials that are split already; ``reference`` is None for the held-out part.
 
+        ``training_inputs`` and ``heldout_inputs`` are those of each trial, where something drives the system.
         It has no settings that could prepare it again, beyond ``series = "in memory"``.
         """
         seen = as_trials(training, "training", allow_nan=True)
@@ -177,17 +196,33 @@ class Dataset:
         settings = DataSettings(series=IN_MEMORY, name=name, dt=dt, columns=columns)
         source = Source([*seen, *held], columns, {}, dt, "given" if dt else "", first_gap(seen), system)
         truth = held[-1] if reference is None else as_trials(reference, "reference", dim=len(columns))[0]
-        return cls._of_parts(source, settings, 1, seen, seen, held, truth, standardizer)
+        driven = None
+        if (training_inputs is None) != (heldout_inputs is None):
+            raise ValueError("training_inputs and heldout_inputs must come together, one of them is None")
+        if training_inputs is not None:
+            seen_s = beside(training_inputs, seen, "training_inputs")
+            held_s = beside(heldout_inputs, held, "heldout_inputs")
+            names = tuple(f"s{k + 1}" for k in range(seen_s[0].shape[1]))
+            driven = prepared_inputs(names, seen_s, held_s, input_standardizer)
+            settings = settings.changed(inputs=IN_MEMORY)
+        return cls._of_parts(source, settings, 1, seen, seen, held, truth, standardizer, driven)
 
     @classmethod
-    def _prepared(cls, x: Any, settings: DataSettings, standardizer: Standardizer | None) -> Dataset:
+    def _prepared(
+        cls,
+        x: Any,
+        settings: DataSettings,
+        standardizer: Standardizer | None,
+        inputs: Any,
+        input_standardizer: Standardizer | None,
+    ) -> Dataset:
         """Return the dataset with these settings; what they leave open is chosen and written into them."""
         refuse_foreign(x, settings)
         if is_system(x):
             settings = effective(settings)
             source = simulated(settings)
         else:
-            source = recorded(x, settings)
+            source = recorded(x, settings, inputs)
             settings = settings.changed(columns=source.columns, dt=source.dt)
         seen, held, clean = split_source(source, settings.test_fraction)
         lags, delay = settings.lags, settings.delay or 1
@@ -196,7 +231,11 @@ class Dataset:
             settings = settings.changed(delay=delay)
             seen, clean = ([embedded(part, lags, delay) for part in parts] for parts in (seen, clean))
             held = embedded(held, lags, delay)
-        return cls._of_parts(source, settings, delay, seen, clean, [held], held, standardizer)
+        driven = None
+        if source.inputs is not None:
+            parts = split_inputs(source.inputs, settings.test_fraction, (lags - 1) * delay)
+            driven = prepared_inputs(source.input_columns, parts[0], [parts[1]], input_standardizer)
+        return cls._of_parts(source, settings, delay, seen, clean, [held], held, standardizer, driven)
 
     @classmethod
     def _of_parts(
@@ -209,6 +248,7 @@ class Dataset:
         held: list[Floats],
         reference: Floats,
         standardizer: Standardizer | None,
+        inputs: DatasetInputs | None = None,
     ) -> Dataset:
         scale = standardizer
         if scale is None:
@@ -244,6 +284,7 @@ class Dataset:
             lyapunov=known,
             first_gap=source.first_gap,
             settings=settings.model_dump(mode="json", exclude_none=True),
+            inputs=inputs,
         )
 
     @property
@@ -291,6 +332,8 @@ class Dataset:
         scale = self.standardizer
         for array in (*self.training, *self.heldout_trials, self.reference, scale.mean, scale.std):
             digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        for array in () if self.inputs is None else self.inputs.arrays:
+            digest.update(b"input" + repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()[:16]
 
     def __repr__(self) -> str:
@@ -300,6 +343,7 @@ class Dataset:
         facts = {
             "source": self.source,
             "columns": f"{len(self.columns)} used: {names}",
+            "inputs": "" if self.inputs is None else ", ".join(self.inputs.columns),
             "left out": "; ".join(f"{name} ({reason})" for name, reason in self.left_out.items()),
             "rows": f"{rows} in {count}: {self.training_steps} to train on, {len(self.heldout)} held out",
             "gaps": f"{self.gaps} values are missing, the first in {self.first_gap}" if self.gaps else "none",

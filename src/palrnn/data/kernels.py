@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from palrnn.engine.kernel import kernel
+from palrnn.engine.kernel import copy, kernel
 
 
 @kernel
@@ -40,4 +40,4 @@ def simulate(field, start, p, dt, diffusion, steps, out):
         if noisy:
             for i in range(z.shape[0]):
                 z[i] += diffusion[t, i]
-        out[t] = z
+        copy(z, out[t])

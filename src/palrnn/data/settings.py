@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -19,13 +19,17 @@ SIMULATED_ONLY = ("steps", "process_std", "observation_std", "data_seed", "param
 
 
 class DataSettings(Config):
-    """Where a series comes from (a file, a simulated system, or memory), and how it is prepared."""
+    """Where a series comes from (a file, a simulated system, or memory), and how it is prepared.
+
+    ``inputs`` are the columns that drive it, or "in memory" where they were given as arrays.
+    """
 
     series: str
     name: str | None = None
     dt: Positive | None = None
     test_fraction: Annotated[float, Field(gt=0, le=0.9)] = 0.2
     columns: tuple[str, ...] | None = None
+    inputs: tuple[str, ...] | Literal["in memory"] | None = None
     time: str | None = None
     trial: str = "trial"
     lags: Count = 1

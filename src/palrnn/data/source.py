@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from palrnn.data.frame import frame_table, is_frame
 from palrnn.data.grid import on_grid
+from palrnn.data.inputs import beside, taken_from
 from palrnn.data.noise import add_observation_noise
 from palrnn.data.readers import read_table, reader_of
 from palrnn.data.series import check_values
@@ -20,7 +21,7 @@ from palrnn.data.systems import System, known_systems, make_system
 from palrnn.data.table import Labels, SeriesError, Table, Wanted, counters
 from palrnn.engine.checks import Floats, as_trials
 from palrnn.engine.seeds import kernel_seed
-from palrnn.engine.text import printable
+from palrnn.engine.text import printable, quoted
 
 # trajectories can stay near an unstable fixed point for a few thousand steps
 _SETTLE = 10_000
@@ -32,7 +33,8 @@ class Source:
     """Raw trials with what is known of them, before any embedding.
 
     ``clean`` is the trial without observation noise where it was simulated with some; ``dt_from`` says in
-    words where ``dt`` comes from; ``first_gap`` where the first missing value is.
+    words where ``dt`` comes from; ``first_gap`` where the first missing value is; ``inputs`` are those of
+    each trial, where there are any.
     """
 
     trials: list[Floats]
@@ -43,6 +45,8 @@ class Source:
     first_gap: str | None = None
     system: System | None = None
     clean: Floats | None = None
+    inputs: list[Floats] | None = None
+    input_columns: tuple[str, ...] = ()
 
 
 def is_system(x: Any) -> bool:
@@ -84,9 +88,13 @@ def simulated(settings: DataSettings) -> Source:
     return Source([seen], columns, {}, dt, told, system=flow, clean=clean)
 
 
-def recorded(x: Any, settings: DataSettings) -> Source:
-    """Return the trials in ``x``: an array, a list of trials, a data frame, or the path of a file."""
-    table = _table(x, settings)
+def recorded(x: Any, settings: DataSettings, inputs: Any = None) -> Source:
+    """Return the trials in ``x``: an array, a list of trials, a data frame, or the path of a file.
+
+    ``inputs`` are arrays of external inputs; columns of ``x`` are named in the settings.
+    """
+    named = settings.inputs if isinstance(settings.inputs, tuple) else ()
+    table = _table_with_inputs(x, settings, named) if named else _table(x, settings)
     _refuse_transposed(table)
     check_values(table, 2, allow_nan=True)
     columns = table.names
@@ -104,6 +112,12 @@ def recorded(x: Any, settings: DataSettings) -> Source:
     dt, told = (settings.dt, "given") if settings.dt else table.time_step()
     if settings.time is not None and settings.dt is not None:
         table, told = on_grid(table, settings.dt), f"the grid that column {settings.time} was put on"
+    drives: list[Floats] | None = None
+    if named:
+        table, drives = taken_from(table, named)
+        columns = table.names
+    elif inputs is not None:
+        drives = beside(inputs, table.trials)
     missing = np.isnan(table.values)
     gap = table.place(*map(int, np.argwhere(missing)[0])) if missing.any() else None
     system = None
@@ -111,7 +125,33 @@ def recorded(x: Any, settings: DataSettings) -> Source:
         system = make_system(settings.system, dim=len(columns) if settings.lags == 1 else None)
         if settings.lags == 1 and dt is None:
             raise ValueError(f"dt must be given where system is, got None with {settings.system!r}")
-    return Source(table.trials, columns, table.left_out, dt, told, gap, system)
+    source = Source(table.trials, columns, table.left_out, dt, told, gap, system)
+    if drives is None:
+        return source
+    names = named or tuple(f"s{k + 1}" for k in range(drives[0].shape[1]))
+    return replace(source, inputs=drives, input_columns=names)
+
+
+def _table_with_inputs(x: Any, settings: DataSettings, inputs: tuple[str, ...]) -> Table:
+    """Return the observed columns of ``x`` and those that drive it, as one table."""
+    both = [name for name in settings.columns or () if name in inputs]
+    if both:
+        raise ValueError(f"columns and inputs must not share a column, both name {quoted(both[0])}")
+    if settings.time in inputs or settings.trial in inputs:
+        raise ValueError(f"inputs must be other columns than time and trial, got {', '.join(inputs)}")
+    observed = settings.columns
+    if observed is None:
+        table = _table(x, settings)
+        if table.from_array:
+            raise ValueError(f"inputs must be an array (T, K): {table.where} has no names of columns")
+        observed = tuple(name for name in table.names if name not in inputs)
+        if not observed:
+            raise SeriesError(f"{table.where}: has no columns of observations beside its inputs")
+    # asked for by name, no column is taken for a time or an index
+    table = _table(x, settings.changed(columns=(*observed, *inputs)))
+    if table.from_array:
+        raise ValueError(f"inputs must be an array (T, K): {table.where} has no names of columns")
+    return table
 
 
 def _table(x: Any, settings: DataSettings) -> Table:
@@ -190,7 +230,9 @@ def series_name(x: Any) -> str:
 def refuse_foreign(x: Any, settings: DataSettings) -> None:
     """Refuse settings that mean nothing for this kind of source."""
     if is_system(x):
-        used = [name for name in ("columns", "time", "system") if getattr(settings, name) is not None]
+        used = [
+            name for name in ("columns", "inputs", "time", "system") if getattr(settings, name) is not None
+        ]
         used += ["trial"] if settings.trial != "trial" else []
         if used:
             raise ValueError(f"{used[0]} is for recorded series, {settings.series} is a simulated system")

@@ -72,6 +72,21 @@ def _imported(source: bytes) -> set[str]:
     return names
 
 
+@kernel
+def copy(source, out):  # type: ignore[no-untyped-def]
+    """Copy a vector or a matrix into ``out``, for kernels.
+
+    ``out[:] = source`` would also compile the words of an error about shapes, which takes seconds.
+    """
+    if source.ndim == 1:
+        for i in range(source.shape[0]):
+            out[i] = source[i]
+    else:
+        for i in range(source.shape[0]):
+            for j in range(source.shape[1]):
+                out[i, j] = source[i, j]
+
+
 _pinned = threading.Event()
 
 

@@ -43,10 +43,22 @@ def training_trials(x: ArrayLike | Sequence[ArrayLike], length: int) -> list[Flo
 
 
 class Batches:
-    """The batches of a training run on ``trials``, as numbers of ``kind``, reachable at any update."""
+    """The batches of a training run on ``trials``, as numbers of ``kind``, reachable at any update.
 
-    def __init__(self, trials: list[Floats], config: TrainConfig, kind: Any = np.float64) -> None:
+    ``series (T, N)`` are all trials, ``drive (T, K)`` their external inputs.
+    """
+
+    def __init__(
+        self,
+        trials: list[Floats],
+        config: TrainConfig,
+        kind: Any = np.float64,
+        inputs: Sequence[Floats | None] | None = None,
+    ) -> None:
         self._config = config
+        rows = sum(map(len, trials))
+        driven = [part for part in inputs or () if part is not None]
+        self.drive: NDArray[Any] = (np.concatenate(driven) if driven else np.empty((rows, 0))).astype(kind)
         with np.errstate(over="ignore"):  # the first loss will not be finite, and that error says what to do
             self.series: NDArray[Any] = np.concatenate(trials).astype(kind)
         self.whole = not bool(np.isnan(self.series).any())

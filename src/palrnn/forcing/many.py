@@ -25,10 +25,13 @@ def train_many(
     x: ArrayLike | Sequence[ArrayLike],
     configs: Sequence[TrainConfig],
     *,
+    inputs: ArrayLike | Sequence[ArrayLike] | None = None,
     workers: int | None = None,
     runs: Sequence[str | os.PathLike[str]] | None = None,
     heldout: ArrayLike | None = None,
+    heldout_inputs: ArrayLike | None = None,
     standardizer: Standardizer | None = None,
+    input_standardizer: Standardizer | None = None,
     dt: float | None = None,
     progress: Progress | None = None,
 ) -> list[TrainResult]:
@@ -49,7 +52,8 @@ def train_many(
     ):
         raise ValueError("runs must name different folders")
     workers = available_processors() if workers is None else as_int(workers, "workers", least=1)
-    shared = {"x": x, "heldout": heldout, "standardizer": standardizer, "dt": dt}
+    shared: dict[str, Any] = {"x": x, "inputs": inputs, "heldout": heldout, "heldout_inputs": heldout_inputs}
+    shared |= {"standardizer": standardizer, "input_standardizer": input_standardizer, "dt": dt}
     tasks = list(zip(configs, folders, strict=True))
     with listening(progress, "training") as report:
         outcomes = _outcomes(tasks, shared, min(workers, len(tasks)), report)

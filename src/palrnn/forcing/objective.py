@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.engine.checks import Floats, as_floats
+from palrnn.engine.checks import Floats, as_floats, as_shape
 from palrnn.engine.gaps import refuse_gap_at_start
 from palrnn.engine.kernel import pin_blas
 from palrnn.forcing.kernels import rollout as kernels
 from palrnn.forcing.kernels import shallow as shallow_kernels
 from palrnn.forcing.plain import forced_loss
 from palrnn.model import ALRNN, PALRNN, Forcing, ShallowPLRNN, Surrogate, as_forcing, drift_of
+from palrnn.model.inputs import checked_inputs
 from palrnn.model.surrogate import training_vector, with_training_vector
 
 #: Adjoints below this are set to zero; far below rounding, far above the denormal numbers.
@@ -27,8 +28,8 @@ class Gradient:
     """The derivative of a loss with respect to ``theta (p,)`` and to the ``embedding (e,)``.
 
     Its parts go by the names of the model's own arrays, in their shapes: of an `ALRNN`, ``A (M,)``, ``W (M,
-    M)``, ``h (M,)`` and ``E (M, N)``, whose first N rows are zero: the embedding overwrites them with the
-    observation.
+    M)``, ``h (M,)``, ``C (M, K)`` of a driven one, and ``E (M, N)``, whose first N rows are zero: the
+    embedding overwrites them with the observation.
     """
 
     theta: Floats
@@ -53,7 +54,9 @@ class Gradient:
         return f"Gradient({sizes}, norm={self.norm:.4g})"
 
 
-def itf_loss(model: Surrogate | PALRNN, x: ArrayLike, forcing: Forcing | int) -> float:
+def itf_loss(
+    model: Surrogate | PALRNN, x: ArrayLike, forcing: Forcing | int, *, inputs: ArrayLike | None = None
+) -> float:
     """Return the teacher-forced loss (eq. tf_loss) of ``model`` on ``x (T, N)`` or a batch ``(B, T, N)``.
 
     The rollout starts at ``embed(x[0])``; at the steps of ``forcing`` the observed coordinates are moved to
@@ -64,20 +67,24 @@ def itf_loss(model: Surrogate | PALRNN, x: ArrayLike, forcing: Forcing | int) ->
 
     NaN in ``x`` means not observed, anywhere but in a first row. Forcing moves the coordinates that were
     seen, and the loss is the squared error over all entries that were, times N, divided by their number.
+
+    ``inputs (T, K)`` or ``(B, T, K)`` drive a model that takes any, one row for each row of ``x``.
     """
-    return _evaluated(drift_of(model), x, forcing, with_gradient=False)[0]
+    return _evaluated(drift_of(model), x, forcing, inputs, with_gradient=False)[0]
 
 
-def itf_gradient(model: Surrogate | PALRNN, x: ArrayLike, forcing: Forcing | int) -> tuple[float, Gradient]:
+def itf_gradient(
+    model: Surrogate | PALRNN, x: ArrayLike, forcing: Forcing | int, *, inputs: ArrayLike | None = None
+) -> tuple[float, Gradient]:
     """Return the loss of `itf_loss` and its closed-form gradient (slope 0 at a kink)."""
     drift = drift_of(model)
-    loss, vector = _evaluated(drift, x, forcing, with_gradient=True)
+    loss, vector = _evaluated(drift, x, forcing, inputs, with_gradient=True)
     size = drift.theta.size
     return loss, Gradient(vector[:size], vector[size:], drift)
 
 
 def _evaluated(
-    model: Any, x: ArrayLike, forcing: Forcing | int, *, with_gradient: bool
+    model: Any, x: ArrayLike, forcing: Forcing | int, inputs: ArrayLike | None, *, with_gradient: bool
 ) -> tuple[float, Floats]:
     batch = as_floats(x, "x", allow_nan=True)
     if batch.ndim == 2:
@@ -87,22 +94,42 @@ def _evaluated(
             f"x must be (T, N) or (B, T, N) with T >= 2 and N = {model.observed_dim}, got {np.shape(x)}"
         )
     refuse_gap_at_start(batch if np.ndim(x) == 3 else batch[0], "x")
+    drive = _drive(model, inputs, batch.shape[:2], single=np.ndim(x) == 2)
     pin_blas()
-    return loss_and_gradient(model, np.ascontiguousarray(batch), as_forcing(forcing), with_gradient)
+    return loss_and_gradient(model, np.ascontiguousarray(batch), as_forcing(forcing), with_gradient, drive)
+
+
+def _drive(model: Any, inputs: ArrayLike | None, shape: tuple[int, int], *, single: bool) -> Floats | None:
+    """Return the inputs of a batch of ``shape`` (B, T) as ``(B, T, K)``, or None where there are none."""
+    if single or inputs is None or not model.input_dim:
+        drive = checked_inputs(model, inputs, shape[1])
+        return None if drive is None else drive[None]
+    return as_shape(inputs, "inputs", (*shape, model.input_dim))
 
 
 @singledispatch
 def loss_and_gradient(
-    model: Surrogate, x: Floats, forcing: Forcing, with_gradient: bool
+    model: Surrogate, x: Floats, forcing: Forcing, with_gradient: bool, drive: Floats | None = None
 ) -> tuple[float, Floats]:
-    """Return the loss on ``x (B, T, N)`` and, if asked, its gradient in the training vector (else empty)."""
-    interval = forcing.interval
-    inputs = x[:, ::interval].transpose(1, 0, 2)
-    return forced_loss(model, x, inputs, interval, forcing.strength, with_gradient=with_gradient)
+    """Return the loss on ``x (B, T, N)`` and, if asked, its gradient in the training vector (else empty).
+
+    ``drive (B, T, K)`` are the external inputs, None where there are none.
+    """
+    every = forcing.interval
+    entering = x[:, ::every].transpose(1, 0, 2)
+    how: dict[str, Any] = {"drive": drive, "with_gradient": with_gradient}
+    return forced_loss(model, x, entering, every, forcing.strength, **how)
+
+
+def flat_drive(drive: Floats | None, rows: int) -> Floats:
+    """Return inputs as the kernels want them, ``(rows, K)``, with no columns where there are none."""
+    return np.empty((rows, 0)) if drive is None else np.ascontiguousarray(drive).reshape(rows, -1)
 
 
 @loss_and_gradient.register
-def _(model: ALRNN, x: Floats, forcing: Forcing, with_gradient: bool) -> tuple[float, Floats]:
+def _(
+    model: ALRNN, x: Floats, forcing: Forcing, with_gradient: bool, drive: Floats | None = None
+) -> tuple[float, Floats]:
     count, length, seen = x.shape
     vector = training_vector(model)
     gradient = np.empty(vector.size if with_gradient else 0)
@@ -112,6 +139,7 @@ def _(model: ALRNN, x: Floats, forcing: Forcing, with_gradient: bool) -> tuple[f
         model.gated,
         x.reshape(count * length, seen),
         True if np.isnan(x).any() else None,
+        flat_drive(drive, count * length),
         np.arange(count, dtype=np.int64) * length,
         length,
         forcing.interval,
@@ -123,7 +151,9 @@ def _(model: ALRNN, x: Floats, forcing: Forcing, with_gradient: bool) -> tuple[f
 
 
 @loss_and_gradient.register
-def _(model: ShallowPLRNN, x: Floats, forcing: Forcing, with_gradient: bool) -> tuple[float, Floats]:
+def _(
+    model: ShallowPLRNN, x: Floats, forcing: Forcing, with_gradient: bool, drive: Floats | None = None
+) -> tuple[float, Floats]:
     count, length, seen = x.shape
     vector = training_vector(model)
     gradient = np.empty(vector.size if with_gradient else 0)
@@ -134,6 +164,7 @@ def _(model: ShallowPLRNN, x: Floats, forcing: Forcing, with_gradient: bool) -> 
         model.gates_per_hidden == 2,
         x.reshape(count * length, seen),
         True if np.isnan(x).any() else None,
+        flat_drive(drive, count * length),
         np.arange(count, dtype=np.int64) * length,
         length,
         forcing.interval,

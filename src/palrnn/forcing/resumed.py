@@ -25,7 +25,7 @@ def checked_arrays(file: Path, checkpoint: Checkpoint, fresh: TrainState) -> tup
     """
     config, stored = fresh.config, Stored(file, checkpoint.arrays, checkpoint.training)
     drift, model = checkpoint.drift, fresh.current
-    for name in ("latent_dim", "observed_dim", "gated"):
+    for name in ("latent_dim", "observed_dim", "gated", "input_dim"):
         stored.same(name, getattr(drift, name), getattr(model, name))
     done = stored.whole("done", least=0, most=config.updates)
     shape, kind = fresh.theta.shape, fresh.theta.dtype

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats
+from palrnn.engine.seeds import generator
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.history import Evaluation, History
 from palrnn.forcing.resumed import check_same_model, checked_arrays
 from palrnn.model import ALRNN, Forcing, ShallowPLRNN, Surrogate, family, load_checkpoint, save_checkpoint
+from palrnn.model.inputs import driven
 from palrnn.model.surrogate import training_vector, with_training_vector
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -87,13 +89,17 @@ class TrainState:
         return replace(after, best_theta=self.theta) if after.history.best is evaluation else after
 
 
-def initial_model(config: TrainConfig, observed_dim: int) -> Any:
-    """Return the random start of the family that ``config`` names."""
+def initial_model(config: TrainConfig, observed_dim: int, input_dim: int = 0) -> Any:
+    """Return the random start of the family that ``config`` names; of inputs, ``C ~ N(0, init_std^2)``."""
     cls = family(config.family)
     if not hasattr(cls, "initial"):
         raise ValueError(f"model must be given: the family {config.family!r} has no random start")
     sizes = {"latent_dim": config.latent_dim, "gated": config.gated}
-    return cls.initial(observed_dim, **sizes, init_std=config.init_std, seed=config.seed)
+    model = cls.initial(observed_dim, **sizes, init_std=config.init_std, seed=config.seed)
+    if not input_dim:
+        return model
+    C = generator(config.seed, "inputs").standard_normal((config.latent_dim, input_dim))
+    return driven(model, config.init_std * C)
 
 
 @singledispatch
@@ -125,6 +131,7 @@ def save_state(
     data: str,
     standardizer: Standardizer | None,
     dt: float | None,
+    input_standardizer: Standardizer | None = None,
 ) -> None:
     """Write ``run/checkpoint.safetensors``: a model for everyone, and all that exact continuation needs."""
     rows = [(e.update, e.dstsp, e.outside, e.lyapunov, e.alive) for e in state.evaluations]
@@ -149,6 +156,7 @@ def save_state(
         training=training,
         arrays=arrays,
         forcing=state.forcing,
+        input_standardizer=input_standardizer,
     )
 
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats, as_float, as_instance, as_series
+from palrnn.engine.checks import Floats, as_float, as_instance, as_series, as_trials
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.locks import folder_lock
@@ -33,6 +33,7 @@ from palrnn.forcing.state import (
 )
 from palrnn.forcing.updates import Updates, run_updates
 from palrnn.model import Forcing, Surrogate, family_name
+from palrnn.model.inputs import checked_inputs, checked_trial_inputs
 
 
 class TrainingDivergedError(ArithmeticError):
@@ -77,33 +78,39 @@ def train(
     x: ArrayLike | Sequence[ArrayLike],
     config: TrainConfig | None = None,
     *,
+    inputs: ArrayLike | Sequence[ArrayLike] | None = None,
     model: Surrogate | None = None,
     run: str | os.PathLike[str] | None = None,
     heldout: ArrayLike | None = None,
+    heldout_inputs: ArrayLike | None = None,
     standardizer: Standardizer | None = None,
+    input_standardizer: Standardizer | None = None,
     dt: float | None = None,
     progress: Progress | None = None,
 ) -> TrainResult:
     """Train a surrogate on standardised ``x``: one series ``(T, N)``, or trials, which no sequence crosses.
 
     NaN in ``x`` means not observed (see `itf_loss`); every sequence starts at a row without a gap.
+    ``inputs``, ``(T, K)`` or one for each trial, drive the model: z' = F(z) + C s, and C is learned, too;
+    held-out data then have ``heldout_inputs``.
 
     It starts from ``model``, which also decides the family and its sizes, or at random, as ``config.family``
     and ``config.seed`` say. With a folder ``run``, the state is kept in ``run/checkpoint.safetensors`` every
     ``config.checkpoint_every`` updates, and the same call continues from there after any interruption, with
     the same result bit for bit. ``heldout (T, N)``, standardised likewise, is what ``config.evaluate_every``
-    measures the free-running model on (a short one bounds what D_stsp can tell). ``standardizer`` and ``dt``
-    are stored with the model; without ``dt``, Lyapunov exponents are per step. Divergence raises
-    `TrainingDivergedError`.
+    measures the free-running model on (a short one bounds what D_stsp can tell). ``standardizer``,
+    ``input_standardizer`` and ``dt`` are stored with the model; without ``dt``, Lyapunov exponents are per
+    step. Divergence raises `TrainingDivergedError`.
     """
-    config, trials, reference, keeper = _checked(x, config, model, run, heldout, standardizer, dt)
-    start = initial_model(config, trials[0].shape[1]) if model is None else model
+    data, scales = _Data(x, inputs, heldout, heldout_inputs), (standardizer, input_standardizer)
+    config, trials, reference, keeper = _checked(data, config, model, run, scales, dt)
+    start = _start(config, trials, model)
     pin_blas()
     with keeper.held(), listening(progress, "training") as report:
         state = keeper.load(config, start) or TrainState.start(config, start)
         if state.done == 0:
             keeper.save(state)
-        batches = Batches(trials, config, state.theta.dtype)
+        batches = Batches(trials.x, config, state.theta.dtype, trials.inputs)
         try:
             while state.done < config.updates:
                 after = _advanced(state, batches, _stop(state.done, config), keeper)
@@ -124,33 +131,61 @@ def check_training(
     x: ArrayLike | Sequence[ArrayLike],
     config: TrainConfig | None = None,
     *,
+    inputs: ArrayLike | Sequence[ArrayLike] | None = None,
     model: Surrogate | None = None,
     run: str | os.PathLike[str] | None = None,
     heldout: ArrayLike | None = None,
+    heldout_inputs: ArrayLike | None = None,
     standardizer: Standardizer | None = None,
+    input_standardizer: Standardizer | None = None,
     dt: float | None = None,
 ) -> None:
     """Refuse what `train` with the same arguments would refuse; write nothing."""
-    config, trials, _, keeper = _checked(x, config, model, run, heldout, standardizer, dt)
-    keeper.load(config, initial_model(config, trials[0].shape[1]) if model is None else model)
+    data, scales = _Data(x, inputs, heldout, heldout_inputs), (standardizer, input_standardizer)
+    config, trials, _, keeper = _checked(data, config, model, run, scales, dt)
+    keeper.load(config, _start(config, trials, model))
+
+
+class _Data(NamedTuple):
+    """What `train` was given."""
+
+    x: ArrayLike | Sequence[ArrayLike]
+    inputs: ArrayLike | Sequence[ArrayLike] | None
+    heldout: ArrayLike | None
+    heldout_inputs: ArrayLike | None
+
+
+class _Trials(NamedTuple):
+    """Trials ``x`` and the inputs of each, None where the model takes none."""
+
+    x: list[Floats]
+    inputs: list[Floats | None]
+
+    @property
+    def input_dim(self) -> int:
+        return 0 if self.inputs[0] is None else self.inputs[0].shape[1]
+
+
+def _start(config: TrainConfig, trials: _Trials, model: Surrogate | None) -> Any:
+    return initial_model(config, trials.x[0].shape[1], trials.input_dim) if model is None else model
 
 
 def _checked(
-    x: ArrayLike | Sequence[ArrayLike],
+    data: _Data,
     config: TrainConfig | None,
     model: Surrogate | None,
     run: str | os.PathLike[str] | None,
-    heldout: ArrayLike | None,
-    standardizer: Standardizer | None,
+    scales: tuple[Standardizer | None, Standardizer | None],
     dt: float | None,
-) -> tuple[TrainConfig, list[Floats], Floats, _Keeper]:
+) -> tuple[TrainConfig, _Trials, _Trials, _Keeper]:
     """Return the settings, the trials, what to measure on, and who keeps the state."""
     config = TrainConfig() if config is None else as_instance(config, "config", TrainConfig)
-    if standardizer is not None:
-        as_instance(standardizer, "standardizer", Standardizer)
+    for name, scale in zip(("standardizer", "input_standardizer"), scales, strict=True):
+        if scale is not None:
+            as_instance(scale, name, Standardizer)
     dt = None if dt is None else as_float(dt, "dt", above=0.0)
-    trials = training_trials(x, config.sequence_length)
-    seen = trials[0].shape[1]
+    x = training_trials(data.x, config.sequence_length)
+    seen = x[0].shape[1]
     if model is not None:
         config = _fitted(config, as_instance(model, "model", Surrogate), seen)
     else:
@@ -160,8 +195,22 @@ def _checked(
             f"x has {seen} columns, more than latent_dim = {config.latent_dim}: give latent_dim = {seen} or "
             f"more (--latent-dim {seen}), leave it out, or name fewer columns"
         )
-    keeper = _Keeper(run, trials, model, standardizer, dt)
-    return config, trials, _reference(config, heldout, seen), keeper
+    trials = _with_inputs(x, data.inputs, model)
+    keeper = _Keeper(run, trials, model, scales, dt)
+    return config, trials, _reference(config, data, seen, trials.input_dim), keeper
+
+
+def _with_inputs(
+    x: list[Floats], inputs: ArrayLike | Sequence[ArrayLike] | None, model: Surrogate | None
+) -> _Trials:
+    """Return the trials with their inputs, which ``model``, if given, must take."""
+    lengths = [len(trial) for trial in x]
+    if model is not None:
+        return _Trials(x, checked_trial_inputs(model, inputs, lengths))
+    if inputs is None:
+        return _Trials(x, [None] * len(x))
+    width = as_trials(inputs, "inputs", min_steps=0)[0].shape[1]
+    return _Trials(x, checked_trial_inputs(width, inputs, lengths))
 
 
 class _Keeper:
@@ -170,16 +219,16 @@ class _Keeper:
     def __init__(
         self,
         run: str | os.PathLike[str] | None,
-        trials: list[Floats],
+        trials: _Trials,
         start: Surrogate | None,
-        standardizer: Standardizer | None,
+        scales: tuple[Standardizer | None, Standardizer | None],
         dt: float | None,
     ) -> None:
         self._run = None if run is None else Path(run)
-        self._standardizer, self._dt = standardizer, dt
+        self._scales, self._dt = scales, dt
         self._data = ""
         if self._run is not None:
-            self._data = data_fingerprint(trials, start)
+            self._data = data_fingerprint([*trials.x, *(s for s in trials.inputs if s is not None)], start)
 
     @property
     def checkpoint(self) -> Path | None:
@@ -194,7 +243,7 @@ class _Keeper:
 
     def save(self, state: TrainState) -> None:
         if self._run is not None:
-            save_state(self._run, state, self._data, self._standardizer, self._dt)
+            save_state(self._run, state, self._data, self._scales[0], self._dt, self._scales[1])
 
 
 def _fitted(config: TrainConfig, model: Surrogate, seen: int) -> TrainConfig:
@@ -207,14 +256,17 @@ def _fitted(config: TrainConfig, model: Surrogate, seen: int) -> TrainConfig:
     return config.changed(family=family_name(model), **sizes)
 
 
-def _reference(config: TrainConfig, heldout: ArrayLike | None, seen: int) -> Floats:
-    if heldout is not None:
-        series = as_series(heldout, "heldout", dim=seen, allow_nan=True)
+def _reference(config: TrainConfig, data: _Data, seen: int, count: int) -> _Trials:
+    """Return the held-out series as one trial; it is empty where it was not given."""
+    if data.heldout is not None:
+        series = as_series(data.heldout, "heldout", dim=seen, allow_nan=True)
         first_whole_row(series, "heldout")
-        return series
+        return _Trials([series], [checked_inputs(count, data.heldout_inputs, len(series), "heldout_inputs")])
     if config.evaluate_every is not None:
         raise ValueError("heldout must be given where evaluate_every is set")
-    return np.empty((0, seen))
+    if data.heldout_inputs is not None:
+        raise ValueError("heldout_inputs must come with heldout, which is None")
+    return _Trials([np.empty((0, seen))], [None])
 
 
 def _due(done: int, config: TrainConfig) -> bool:
@@ -223,11 +275,12 @@ def _due(done: int, config: TrainConfig) -> bool:
     return every is not None and (done % every == 0 or done == config.updates)
 
 
-def _evaluation(state: TrainState, reference: Floats, dt: float | None) -> Evaluation:
+def _evaluation(state: TrainState, reference: _Trials, dt: float | None) -> Evaluation:
     config = state.config
     return free_running_evaluation(
         state.current,
-        reference,
+        reference.x[0],
+        inputs=reference.inputs[0],
         update=state.done,
         steps=config.evaluate_steps,
         discard=config.evaluate_discard,
@@ -265,6 +318,7 @@ def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) ->
         done=state.done,
         series=batches.series,
         whole=batches.whole,
+        drive=batches.drive,
         starts=starts,
         noise=noise,
         length=config.sequence_length,

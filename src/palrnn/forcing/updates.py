@@ -22,14 +22,16 @@ class Updates(NamedTuple):
     """U updates to make, after ``done`` earlier ones.
 
     ``starts (U, B)`` are the first rows of the sequences in ``series (T, N)``, which has no gaps (NaN) if it
-    is ``whole``; ``noise (U, K, B, N)`` the
-    input noise (U = 0 for none); sequences of ``length`` rows are forced every ``interval`` steps with
-    ``strengths (U,)``; ``rates (U,)`` are the learning rates, gradients longer than ``clip`` are shortened.
+    is ``whole``; ``drive (T, K)`` are its external inputs (K = 0 for none); ``noise (U, F, B, N)`` the input
+    noise of F forcings (U = 0 for none); sequences of ``length`` rows are forced every ``interval`` steps
+    with ``strengths (U,)``; ``rates (U,)`` are the learning rates, gradients longer than ``clip`` are
+    shortened.
     """
 
     done: int
     series: NDArray[Any]
     whole: bool
+    drive: NDArray[Any]
     starts: NDArray[np.int64]
     noise: NDArray[Any]
     length: int
@@ -61,9 +63,9 @@ def run_updates(
         if len(todo.noise):
             inputs += todo.noise[u]
         now = with_training_vector(model, vector)
-        loss, gradient = forced_loss(
-            now, x, inputs, todo.interval, float(todo.strengths[u]), with_gradient=True
-        )
+        drive = todo.drive[starts[:, None] + steps] if todo.drive.shape[1] else None
+        strength = float(todo.strengths[u])
+        loss, gradient = forced_loss(now, x, inputs, todo.interval, strength, drive=drive, with_gradient=True)
         norm = float(np.linalg.norm(gradient))
         losses[u], norms[u] = loss, norm
         if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -93,6 +95,7 @@ def _(
         model.gated,
         todo.series,
         None if todo.whole else True,
+        todo.drive,
         todo.starts,
         todo.noise,
         todo.length,
@@ -126,6 +129,7 @@ def _(
         model.gates_per_hidden == 2,
         todo.series,
         None if todo.whole else True,
+        todo.drive,
         todo.starts,
         todo.noise,
         todo.length,

@@ -4,6 +4,7 @@ from palrnn.geometry.comparison import Mismatch, curvature_gap, mismatch, subspa
 from palrnn.geometry.config import GeometryConfig, InformationConfig
 from palrnn.geometry.exact import ExactInformation
 from palrnn.geometry.geometries import compare_geometries
+from palrnn.geometry.gibbs import SandwichPosterior, gibbs_posterior
 from palrnn.geometry.information import IndefiniteInformationWarning, ObservedInformation
 from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
 from palrnn.geometry.louis import LouisTerms, louis_terms
@@ -30,10 +31,12 @@ __all__ = [
     "PaperPathDerivatives",
     "PathInformation",
     "SampledInformation",
+    "SandwichPosterior",
     "ToyInformation",
     "ToyStudy",
     "compare_geometries",
     "curvature_gap",
+    "gibbs_posterior",
     "invariant_error_bars",
     "itf_fisher",
     "itf_trace",

@@ -40,7 +40,7 @@ def observed_matrix(drift: Surrogate, codes: Codes, moments: PathMoments, scores
 
 @observed_matrix.register
 def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap) -> Floats:
-    rows, columns, weights = entries(drift, codes)
+    rows, columns, weights = entries(drift, codes, scores.inputs)
     half = np.empty((scores.size, scores.size))
     for first in range(0, scores.size, _BUNDLE):
         count = min(_BUNDLE, scores.size - first)
@@ -64,7 +64,15 @@ def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: 
     steps, dim = codes.shape[0], drift.latent_dim
     room = np.empty((2, steps, dim, dim))
     kept = steps if lags is None else lags
-    return float(kernels.pair_trace(moments, open_units(drift, codes), kept, *room))
+    return float(
+        kernels.pair_trace(moments, open_units(drift, codes), _constants(codes, scores), kept, *room)
+    )
+
+
+def _constants(codes: Codes, scores: ScoreMap) -> Floats:
+    """Return the features that are known, 1 and the inputs, of each transition: ``(T-1, 1+K)``."""
+    one = np.ones((len(codes), 1))
+    return one if scores.inputs is None else np.concatenate([one, scores.inputs], axis=1)
 
 
 @singledispatch
@@ -83,19 +91,20 @@ def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: 
     expectations given these, and rho is at most the product of those of the stretches in between.
     """
     mean, mu, gates = moments.mean[:-1], moments.residual, open_units(drift, codes)
+    known = np.square(_constants(codes, scores)).sum(axis=1)
     forward = moments.slope @ moments.cov[1:], moments.gain @ moments.cov[1:]
     before = _variances(
         np.einsum("tia,tia->ti", forward[0], moments.slope),
         np.einsum("tja,tja->tj", forward[1], moments.gain),
         forward[0] @ moments.gain.transpose(0, 2, 1),
-        *(mean, mu, gates),
+        *(mean, mu, gates, known),
     )
     weights = np.linalg.solve(moments.cov[:-1], moments.cross.transpose(0, 2, 1))
     after = _variances(
         np.einsum("tia,tai->ti", moments.cross, weights),
         np.diagonal(moments.cov[:-1], axis1=1, axis2=2),
         moments.cross,
-        *(mean, mu, gates),
+        *(mean, mu, gates, known),
     )
     rho = np.linalg.norm(_stretches(moments, lags), 2, axis=(1, 2))
     bound, count = 0.0, len(codes)
@@ -110,13 +119,13 @@ def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, lags: 
 
 
 def _variances(
-    eps: Floats, zeta: Floats, both: Floats, mean: Floats, mu: Floats, gates: Floats
+    eps: Floats, zeta: Floats, both: Floats, mean: Floats, mu: Floats, gates: Floats, known: Floats
 ) -> tuple[Floats, Floats]:
     """Return the summed variances of the parts of first and second degree of the products eps_i zeta_j,
     ``(T-1,)``.
 
     ``eps (T-1, M)`` and ``zeta (T-1, M)`` are variances, ``both (T-1, M, M)`` covariances, ``mean`` and
-    ``mu`` means.
+    ``mu`` means, ``known (T-1,)`` the summed squares of the features that are known.
     """
     first = 2.0 * both * mu[:, :, None] * mean[:, None, :]
     first += eps[:, :, None] * (mean**2)[:, None, :] + (mu**2)[:, :, None] * zeta[:, None, :]
@@ -125,7 +134,7 @@ def _variances(
         np.einsum("tij,tj->t", part, gates) + np.trace(part, axis1=1, axis2=2) for part in (first, second)
     ]
     # rounding can take a sum of squares a little below zero
-    return np.maximum(found[0] + eps.sum(axis=1), 0.0), np.maximum(found[1], 0.0)
+    return np.maximum(found[0] + known * eps.sum(axis=1), 0.0), np.maximum(found[1], 0.0)
 
 
 def _stretches(moments: PathMoments, lags: int) -> Floats:
@@ -146,18 +155,29 @@ def complete_matrix(
     drift: Surrogate, codes: Codes, moments: PathMoments, scores: ScoreMap, precision: Floats
 ) -> Floats:
     """Return E[I_comp] = sum_t Psi_t^T (Lambda x E[zeta zeta^T]) Psi_t, ``(p, p)``."""
-    total, block = np.zeros((scores.size, scores.size)), int(np.prod(scores.shape[1:]))
-    second = np.zeros((scores.shape[0], *moments.second.shape[1:]))
-    np.add.at(second, scores.which, moments.second)
+    total, each = np.zeros((scores.size, scores.size)), _second(moments, scores)
+    second = np.zeros((scores.shape[0], *each.shape[1:]))
+    np.add.at(second, scores.which, each)
     for c, features in enumerate(second):
-        psi = scores.matrix[c * block : (c + 1) * block]
+        psi = scores.block(c)
         total += psi.T @ (np.kron(precision, features) @ psi)
     return total
 
 
+def _second(moments: PathMoments, scores: ScoreMap) -> Floats:
+    """Return E[f f^T] of the features f = [z, 1, s], ``(T-1, M+1+K, M+1+K)``."""
+    if scores.inputs is None:
+        return moments.second
+    features = np.concatenate([moments.mean[:-1], np.ones((len(moments.gain), 1)), scores.inputs], axis=1)
+    second = features[:, :, None] * features[:, None, :]
+    dim = moments.cov.shape[1]
+    second[:, :dim, :dim] += moments.cov[:-1]
+    return second
+
+
 @complete_matrix.register
 def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, precision: Floats) -> Floats:
-    gram = _gram(drift, codes, moments)
+    gram = _gram(drift, codes, moments, scores)
     rows, features = _features(drift)
     return precision[np.ix_(rows, rows)] * gram[np.ix_(features, features)]
 
@@ -173,16 +193,16 @@ def complete_trace(
 @complete_trace.register
 def _(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap, precision: Floats) -> float:
     rows, features = _features(drift)
-    return float(np.diag(precision)[rows] @ np.diag(_gram(drift, codes, moments))[features])
+    return float(np.diag(precision)[rows] @ np.diag(_gram(drift, codes, moments, scores))[features])
 
 
-def _gram(drift: ALRNN, codes: Codes, moments: PathMoments) -> Floats:
-    """Return sum_t E[f f^T] of the features f = [D z, 1, z on the gated units] that all rows share."""
+def _gram(drift: ALRNN, codes: Codes, moments: PathMoments, scores: ScoreMap) -> Floats:
+    """Return sum_t E[f f^T] of the features f = [D z, 1, z on the gated units, s] that all rows share."""
     dim, free = drift.latent_dim, drift.latent_dim - drift.gated
-    at = np.r_[0 : dim + 1, free:dim]
+    at = np.r_[0 : dim + 1, free:dim, dim + 1 : dim + 1 + drift.input_dim]
     weights = np.ones((len(codes), len(at)))
     weights[:, free:dim] = codes
-    second = moments.second[:, at[:, None], at]
+    second = _second(moments, scores)[:, at[:, None], at]
     return np.einsum("ta,tab,tb->ab", weights, second, weights, optimize=True)
 
 
@@ -191,4 +211,5 @@ def _features(drift: ALRNN) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     dim, free = drift.latent_dim, drift.latent_dim - drift.gated
     rows, columns, _ = entries(drift, np.zeros((0, drift.gated), dtype=np.bool_))
     columns[free:dim] += dim + 1 - free
-    return rows, columns
+    units, which = np.divmod(np.arange(dim * drift.input_dim), max(1, drift.input_dim))
+    return np.concatenate([rows, units]), np.concatenate([columns, dim + 1 + drift.gated + which])

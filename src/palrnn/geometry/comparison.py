@@ -97,31 +97,40 @@ class Mismatch:
 
 
 def mismatch(
-    itf: ArrayLike, observed_per_step: ArrayLike, *, ridge: float = 1e-6, k: int = 50, project: bool = False
+    itf: ArrayLike,
+    observed_per_step: ArrayLike,
+    *,
+    ridge: float = 1e-6,
+    k: int = 50,
+    project: bool = False,
+    input_dim: int = 0,
 ) -> Mismatch:
     """Compare the ITF Fisher with the observed information, both ``(p, p)`` and per step.
 
     Both are symmetrised and receive the ridge ``mu = ridge * (tr(observed) + tr(itf)) / (2 p)``, in which a
     negative tr(observed) counts as 0. ``k`` is the dimension of the leading subspaces (at most p). With
     ``project=True`` the comparison happens on the identifiable subspace, orthogonal to the null directions.
+    ``input_dim`` is that of the model, from which it is known where its parameters stand.
     """
     A, B = _square(itf, "itf"), _square(observed_per_step, "observed_per_step")
     if A.shape != B.shape:
         raise ValueError(f"itf and observed_per_step must have the same shape, got {A.shape} and {B.shape}")
-    units = null_units(A, B)
-    return Forced(A, units, project=project).against(B, ridge=ridge, k=k)
+    inputs = as_int(input_dim, "input_dim", least=0)
+    units = null_units(A, B, inputs=inputs)
+    return Forced(A, units, project=project, inputs=inputs).against(B, ridge=ridge, k=k)
 
 
 class Forced:
     """One side of a comparison, made ready once: the ITF Fisher ``(p, p)``, to be held against many others.
 
-    ``units`` are those whose A_ii and W_ii no data tell apart; ``project`` takes their directions out.
+    ``units`` are those whose A_ii and W_ii no data tell apart; ``project`` takes their directions out;
+    ``inputs`` is the number of external ones.
     """
 
-    def __init__(self, itf: Floats, units: NDArray[np.int64], *, project: bool) -> None:
+    def __init__(self, itf: Floats, units: NDArray[np.int64], *, project: bool, inputs: int = 0) -> None:
         pin_blas()
         self.null = len(units)
-        self._basis = identifiable_basis(len(itf), units) if project else None
+        self._basis = identifiable_basis(len(itf), units, inputs) if project else None
         kept = self._projected(itf)
         self._trace, self._size = float(np.trace(kept)), len(kept)
         if not self._trace > 0:

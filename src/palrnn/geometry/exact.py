@@ -45,14 +45,14 @@ _KEPT = 32_000_000
 class GatePass:
     """One pass of the filter and its S gate paths.
 
-    ``codes (S, T-1, P)``, ``inputs (S, T-1, P)`` under the exact target, ``scores (S, p)``: E[s | path, x],
-    ``complete_traces (S,)``: tr E[I_comp | path, x], ``distinct (T-1,)``: different particles that the paths
-    pass through. The first ``state_paths`` of them speak for the information given a path.
+    ``codes (S, T-1, P)``, ``gate_inputs (S, T-1, P)`` under the exact target, ``scores (S, p)``: E[s | path,
+    x], ``complete_traces (S,)``: tr E[I_comp | path, x], ``distinct (T-1,)``: different particles that the
+    paths pass through. The first ``state_paths`` of them speak for the information given a path.
     """
 
     filtered: Filtered = field(repr=False)
     codes: NDArray[np.bool_] = field(repr=False)
-    inputs: Floats | None = field(repr=False)
+    gate_inputs: Floats | None = field(repr=False)
     scores: Floats = field(repr=False)
     complete_traces: Floats = field(repr=False)
     distinct: NDArray[np.int64] = field(repr=False)
@@ -61,12 +61,13 @@ class GatePass:
 
     def paths(self) -> Iterator[PathInformation]:
         """Yield the paths that speak for the information given a path."""
-        for codes, inputs in self._given(slice(self.state_paths)):
-            yield informed_path(self.filtered.model, self.filtered.x, codes, inputs)
+        found = self.filtered
+        for codes, given in self._given(slice(self.state_paths)):
+            yield informed_path(found.model, found.x, codes, given, found.inputs)
 
     def _given(self, some: slice) -> Iterator[tuple[NDArray[np.bool_], Floats | None]]:
-        inputs = [None] * len(self.codes) if self.inputs is None else list(self.inputs)
-        return zip(self.codes[some], inputs[some], strict=True)
+        given = [None] * len(self.codes) if self.gate_inputs is None else list(self.gate_inputs)
+        return zip(self.codes[some], given[some], strict=True)
 
     @cached_property
     def kept_paths(self) -> list[PathInformation] | None:
@@ -220,7 +221,11 @@ class ExactInformation(ObservedInformation):
 
 
 def exact_information(
-    model: PALRNN, x: Floats, config: InformationConfig, progress: Progress = quiet
+    model: PALRNN,
+    x: Floats,
+    config: InformationConfig,
+    progress: Progress = quiet,
+    inputs: Floats | None = None,
 ) -> ExactInformation:
     """Filter ``x`` and draw gate paths, ``config.passes`` times; return the information of their mixture."""
     if model.drift.gated == 0:
@@ -228,30 +233,32 @@ def exact_information(
         config = config.changed(passes=1, paths=2, state_paths=1)
     parts = []
     for number in range(config.passes):
-        parts.append(_gate_pass(model, x, config, number))
+        parts.append(_gate_pass(model, x, inputs, config, number))
         progress(number + 1, config.passes, {"log_evidence": parts[-1].filtered.log_evidence})
     return ExactInformation(config, tuple(parts))
 
 
-def _gate_pass(model: PALRNN, x: Floats, config: InformationConfig, number: int) -> GatePass:
+def _gate_pass(
+    model: PALRNN, x: Floats, inputs: Floats | None, config: InformationConfig, number: int
+) -> GatePass:
     settings = config.filter_config(number)
-    filtered = rbpf(model, x, settings)
+    filtered = rbpf(model, x, settings, inputs=inputs)
     samples, _ = drawn_gates(
         filtered, paths=config.paths, seed=settings.seed, method=config.method, sweeps=config.sweeps
     )
-    inputs = samples.inputs if config.target == "exact" else None
+    gate_inputs = samples.inputs if config.target == "exact" else None
     known: dict[bytes, tuple[Floats, float]] = {}
     keys = []
     for s, codes in enumerate(samples.codes):
-        given = None if inputs is None else inputs[s]
+        given = None if gate_inputs is None else gate_inputs[s]
         keys.append(np.packbits(codes).tobytes() if given is None else given.tobytes())
         if keys[-1] not in known:
-            path = informed_path(model, x, codes, given)
+            path = informed_path(model, x, codes, given, inputs)
             known[keys[-1]] = path.score, path.trace_complete
     scores, complete = (np.array([known[key][i] for key in keys]) for i in (0, 1))
     if not np.abs(scores).max(initial=0.0) < 1e150:  # their products would overflow
         raise explosion()
     state_paths = min(config.state_paths, config.paths)
     return GatePass(
-        filtered, samples.codes, inputs, scores, complete, samples.distinct, state_paths, config.lags
+        filtered, samples.codes, gate_inputs, scores, complete, samples.distinct, state_paths, config.lags
     )

@@ -28,6 +28,7 @@ def compare_geometries(
     forcing: Forcing | int,
     config: GeometryConfig | None = None,
     *,
+    inputs: ArrayLike | None = None,
     progress: Progress | None = quiet,
     **settings: Unpack[GeometrySettings],
 ) -> GeometryComparison:
@@ -36,13 +37,14 @@ def compare_geometries(
     The weight of the forcing loss is the model's own observation noise. The settings are those of
     `GeometryConfig`, given as keywords, as a ``config``, or as a ``config`` with some of them changed;
     ``GeometryConfig.paper()`` is the paper's estimator. Where the forced rollout diverges, forcing has no
-    curvature, and the figures are those of the marginal likelihood.
+    curvature, and the figures are those of the marginal likelihood. A driven model needs its ``inputs (T,
+    K)``.
     """
     chosen = GeometryConfig() if config is None else as_instance(config, "config", GeometryConfig)
     chosen = chosen.changed(**settings) if settings else chosen
     how = as_forcing(forcing).final
     louis = InformationConfig(**chosen.model_dump(include=set(InformationConfig.model_fields)))
-    observed = observed_information(model, x, louis, progress=progress)
+    observed = observed_information(model, x, louis, inputs=inputs, progress=progress)
     size = observed.parameters
     k, dense = min(chosen.k, size - 1), size <= summary.MOST_DENSE
     if dense:
@@ -50,7 +52,8 @@ def compare_geometries(
             observed.build(report)
     figures = {"forcing": how.to_dict()} | chosen.model_dump() | {"k": k} | _likelihood(observed, dense)
     try:
-        operator = ITFOperator(model.drift, observed.filtered[0].x, how, model.observation)
+        first = observed.filtered[0]
+        operator = ITFOperator(model.drift, first.x, how, model.observation, inputs=first.inputs)
     except ForcedDivergenceError:
         nothing = {"trace_itf": None, "gap": None, "gap_stderr": None, "overlap": None}
         return GeometryComparison(plain(figures | nothing), None, observed)
@@ -60,7 +63,10 @@ def compare_geometries(
         return GeometryComparison(plain(figures), operator, observed)
     itf = operator.dense()
     figures |= _gap(float(np.trace(itf)), observed)
-    whole, inside = (_directions(itf, observed, chosen, project=project) for project in (False, True))
+    whole, inside = (
+        _directions(itf, observed, chosen, project=project, inputs=model.drift.input_dim)
+        for project in (False, True)
+    )
     figures |= whole[1] | {f"identifiable_{name}": value for name, value in inside[1].items()}
     figures |= {
         "null": whole[0].null,
@@ -108,10 +114,10 @@ def _gap(per_step: float, observed: ObservedInformation) -> dict[str, Any]:
 
 
 def _directions(
-    itf: Floats, observed: ObservedInformation, config: GeometryConfig, *, project: bool
+    itf: Floats, observed: ObservedInformation, config: GeometryConfig, *, project: bool, inputs: int
 ) -> tuple[Mismatch, dict[str, Any]]:
     """Return the mismatch of both matrices per step, and its figures with their errors."""
-    forced = Forced(itf, null_units(itf, observed.observed), project=project)
+    forced = Forced(itf, null_units(itf, observed.observed, inputs=inputs), project=project, inputs=inputs)
     found, *others = (
         forced.against(part.observed / part.steps, ridge=config.ridge, k=min(config.k, len(itf) - 1))
         for part in (observed, *observed.leave_one_out)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.geometry.sensitivity import Sensitivity, forced_states, forcing_strengths, sensitivity
 from palrnn.model import PALRNN, Forcing, Noise, Surrogate, as_forcing, as_noise, drift_of
+from palrnn.model.engine import step
+from palrnn.model.inputs import checked_inputs, offsets
 
 # rows of sensitivities held at once, in numbers: 32 MB whatever the length of the series
 _CHUNK = 4_000_000
@@ -43,13 +46,15 @@ class ITFOperator:
     final strength counts, or an interval tau. ``observation`` is the weight Lambda: a `Noise`, one deviation,
     or one per observed coordinate. NaN in ``x`` after its first row means not observed: it is not forced, and
     no prediction of it counts; the sum over what was seen is still divided by ``T - 1``, as the information
-    of the whole segment is by its length.
+    of the whole segment is by its length. A driven model needs its ``inputs (T, K)``; the entries of C are
+    its last parameters.
     """
 
     model: Any
     x: Floats
     forcing: Forcing
     observation: Noise
+    inputs: Floats | None
     _states: Floats = field(repr=False)
     _sensitivity: Sensitivity = field(repr=False)
     _whiten: Floats | None = field(repr=False)
@@ -60,6 +65,8 @@ class ITFOperator:
         x: ArrayLike,
         forcing: Forcing | int,
         observation: Noise | float | ArrayLike,
+        *,
+        inputs: ArrayLike | None = None,
     ) -> None:
         """Run the forced rollout; one that diverges has no Fisher information."""
         drift, forcing = drift_of(model), as_forcing(forcing).final
@@ -68,7 +75,8 @@ class ITFOperator:
         seen, steps = drift.observed_dim, len(series) - 1
         noise = as_noise(observation, "observation", seen)
         strengths = forcing_strengths(series, forcing)
-        states, diverged = forced_states(drift, series, strengths)
+        given = checked_inputs(drift, inputs, len(series))
+        states, diverged = forced_states(drift, series, strengths, offsets(drift, given))
         if diverged >= 0:
             raise ForcedDivergenceError(
                 f"the forced rollout diverged at step {diverged}: the ITF Fisher is not defined"
@@ -82,8 +90,9 @@ class ITFOperator:
             "x": series,
             "forcing": forcing,
             "observation": noise,
+            "inputs": None if given is None else frozen(given),
             "_states": states,
-            "_sensitivity": sensitivity(drift, states, strengths, scale),
+            "_sensitivity": sensitivity(drift, states, strengths, scale, given),
             "_whiten": whiten,
         }
         for name, value in values.items():
@@ -109,10 +118,37 @@ class ITFOperator:
         return columns[0] if vectors.ndim == 1 else np.stack(columns, axis=1)
 
     def _product(self, v: Floats) -> Floats:
-        forward = self._sensitivity.tangent(v)
-        if self._whiten is not None:
-            forward = np.einsum("tij,tik,tk->tj", self._whiten, self._whiten, forward)
-        return self._sensitivity.cotangent(forward)
+        return self._sensitivity.cotangent(self._weighted(self._sensitivity.tangent(v)))
+
+    def _weighted(self, forward: Floats) -> Floats:
+        if self._whiten is None:
+            return forward
+        return np.asarray(np.einsum("tij,tik,tk->tj", self._whiten, self._whiten, forward))
+
+    @cached_property
+    def errors(self) -> Floats:
+        """What was seen less what was predicted, ``(T-1, N)``; NaN where nothing was seen."""
+        ahead, pushes = step(self.model, self._states), offsets(self.model, self.inputs)
+        ahead = ahead if pushes is None else ahead + pushes[:-1]
+        return self.x[1:] - ahead[:, : self.x.shape[1]]
+
+    def block_scores(self, block: int) -> Floats:
+        """Return the scores of blocks of ``block`` steps, ``(B, p)``: the last may be shorter.
+
+        A score is the gradient in theta of the log pseudo-likelihood, minus half the sum of squared errors
+        in units of ``observation``, of the predictions in the block.
+        """
+        pin_blas()
+        block, steps = as_int(block, "block", least=1), len(self._states)
+        std = 1.0 if self._whiten is not None else np.broadcast_to(self.observation.std, self.x.shape[1])
+        pull = np.sqrt(steps) * self._weighted(np.nan_to_num(self.errors) / std)
+        scores = np.empty((-(-steps // block), self.shape[0]))
+        for b, score in enumerate(scores):
+            inside = np.zeros_like(pull)
+            part = slice(b * block, (b + 1) * block)
+            inside[part] = pull[part]
+            score[:] = self._sensitivity.cotangent(inside)
+        return scores
 
     def trace(self) -> float:
         """Return the exact trace; memory O(M p), no p x p matrix."""
@@ -173,15 +209,17 @@ def itf_fisher(
     x: ArrayLike,
     forcing: Forcing | int,
     observation: Noise | float | ArrayLike,
+    *,
+    inputs: ArrayLike | None = None,
 ) -> Floats:
     """Return the ITF Fisher ``(p, p)`` of the drift parameters theta, per step (eq. tfgn).
 
     ``x (T, N)`` is one segment in the model's coordinates; ``forcing`` a `Forcing`, or an interval tau for
     identity forcing (0-based ``i % tau == 0, i > 0``); ``observation`` the weight Lambda, as one deviation,
-    one per coordinate, or a `Noise`. See `ITFOperator` for gaps (NaN), and for models whose p x p matrix does
-    not fit.
+    one per coordinate, or a `Noise`. A driven model needs its ``inputs (T, K)``. See `ITFOperator` for gaps
+    (NaN), and for models whose p x p matrix does not fit.
     """
-    return ITFOperator(model, x, forcing, observation).dense()
+    return ITFOperator(model, x, forcing, observation, inputs=inputs).dense()
 
 
 def itf_trace(
@@ -189,6 +227,8 @@ def itf_trace(
     x: ArrayLike,
     forcing: Forcing | int,
     observation: Noise | float | ArrayLike,
+    *,
+    inputs: ArrayLike | None = None,
 ) -> float:
     """Return the trace of `itf_fisher` without building the matrix."""
-    return ITFOperator(model, x, forcing, observation).trace()
+    return ITFOperator(model, x, forcing, observation, inputs=inputs).trace()

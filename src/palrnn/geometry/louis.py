@@ -34,13 +34,14 @@ from palrnn.geometry.kernels import sampled
 from palrnn.geometry.traces import louis_traces
 from palrnn.model import ALRNN, PALRNN
 from palrnn.model.families.alrnn_layout import row_indices
+from palrnn.model.inputs import checked_inputs
 
 
 @dataclass(frozen=True, eq=False)
 class LouisTerms:
     """The terms of Louis' identity, kept in factors; the ``(p, p)`` matrices are built when asked for.
 
-    ``blocks (M, M+2, M+2)``: E[I_comp], one block over [A_i, W_i, h_i] per latent row.
+    ``blocks (M, M+2+K, M+2+K)``: E[I_comp], one block over [A_i, W_i, h_i, C_i] per latent row.
     ``scores (S, K, p)``: the complete-data scores. ``complete_traces (S,)``: tr I_comp of each path.
     ``groups (S,)``: a number for each path, the same for paths with the same codes.
     """
@@ -56,6 +57,12 @@ class LouisTerms:
         return int(self.scores.shape[0] * self.scores.shape[1])
 
     @property
+    def _rows(self) -> NDArray[np.int64]:
+        """Where the parameters of each latent row stand in theta, ``(M, M+2+K)``."""
+        dim = len(self.blocks)
+        return row_indices(dim, self.blocks.shape[1] - dim - 2)
+
+    @property
     def score(self) -> Floats:
         """The mean complete-data score ``(p,)``: by Fisher's identity, the gradient of the log evidence."""
         return np.asarray(self.scores.mean(axis=(0, 1)))
@@ -63,9 +70,8 @@ class LouisTerms:
     @cached_property
     def complete(self) -> Floats:
         """E[I_comp | x], ``(p, p)``."""
-        dim = self.blocks.shape[0]
-        dense = np.zeros((dim * (dim + 2),) * 2)
-        for block, at in zip(self.blocks, row_indices(dim), strict=True):
+        dense = np.zeros((self.scores.shape[2],) * 2)
+        for block, at in zip(self.blocks, self._rows, strict=True):
             dense[np.ix_(at, at)] = block
         return dense
 
@@ -157,7 +163,7 @@ class LouisTerms:
     @cached_property
     def _dimensions(self) -> tuple[float, int]:
         missing, informed = 0.0, 0
-        for block, at in zip(self.blocks, row_indices(len(self.blocks)), strict=True):
+        for block, at in zip(self.blocks, self._rows, strict=True):
             values, vectors = np.linalg.eigh(block)
             kept = values > 1e-10 * values[-1]
             missing += float((((self._factor[:, at] @ vectors)[:, kept]) ** 2 / values[kept]).sum())
@@ -167,11 +173,11 @@ class LouisTerms:
     def __matmul__(self, v: ArrayLike) -> Floats:
         """Multiply the observed information by ``v (p,)`` or ``(p, k)`` without building it."""
         vectors = as_floats(v, "v")
-        size, dim = self.scores.shape[2], self.blocks.shape[0]
+        size = self.scores.shape[2]
         if vectors.ndim not in (1, 2) or vectors.shape[0] != size:
             raise ValueError(f"v must be ({size},) or ({size}, k), got {vectors.shape}")
         product = -(self._factor.T @ (self._factor @ vectors))
-        at = row_indices(dim)
+        at = self._rows
         product[at] += np.einsum("iab,ib...->ia...", self.blocks, vectors[at])
         return product
 
@@ -221,14 +227,16 @@ class LouisTerms:
         return louis_traces(*sums, self.groups, self.complete_traces, self.scores.shape[1])
 
 
-def louis_terms(model: PALRNN, codes: ArrayLike, states: ArrayLike) -> LouisTerms:
+def louis_terms(
+    model: PALRNN, codes: ArrayLike, states: ArrayLike, *, inputs: ArrayLike | None = None
+) -> LouisTerms:
     """Return the terms of Louis' identity from sampled ``codes (S, T-1, P)`` and ``states (S, K, T, M)``.
 
     The gates have no parameters, so the same score serves both targets of the filter. Under
     ``target="exact"`` a path is that of the noisy gate inputs u, of which the codes are the signs. Paths with
     the same codes and different u average over u; a lone path does not, and u tells more about the state than
     the codes do. So as long as many paths are alone, ``missing_switching`` is an upper bound on the part of
-    the codes.
+    the codes. A driven model needs its ``inputs (T, K)``.
     """
     if not isinstance(model, PALRNN):
         raise ValueError(f"model must be a PALRNN, got {type(model).__name__}")
@@ -238,11 +246,15 @@ def louis_terms(model: PALRNN, codes: ArrayLike, states: ArrayLike) -> LouisTerm
     if np.abs(draws).max() > HUGE:
         raise ValueError(f"states must be within ±{HUGE:g}, got {np.abs(draws).max():g}")
     gates = as_shape(codes, "codes", (draws.shape[0], draws.shape[2] - 1, model.drift.gated)) > 0
-    return gathered_terms(model, draws.shape[0], [(gates, draws)])
+    given = checked_inputs(model, inputs, draws.shape[2])
+    return gathered_terms(model, draws.shape[0], [(gates, draws)], given)
 
 
 def gathered_terms(
-    model: PALRNN, paths: int, batches: Iterable[tuple[NDArray[np.bool_], Floats]]
+    model: PALRNN,
+    paths: int,
+    batches: Iterable[tuple[NDArray[np.bool_], Floats]],
+    inputs: Floats | None = None,
 ) -> LouisTerms:
     """Return the terms from batches of (codes, states), ``paths`` in total, holding one batch at a time."""
     pin_blas()
@@ -252,15 +264,17 @@ def gathered_terms(
             "model must be an AL-RNN with diagonal process noise for sampled states, got "
             f"{type(drift).__name__} with {model.process!r}; states='exact' takes every model"
         )
-    dim, size = drift.latent_dim, drift.latent_dim + drift.gated + 1
+    dim, size = drift.latent_dim, drift.latent_dim + drift.gated + 1 + drift.input_dim
+    C = np.zeros((dim, 0)) if drift.C is None else drift.C
     gram, traces, scores, done = np.zeros((size, size)), np.empty(paths), np.empty((0, 0, 0)), 0
     packed: list[bytes] = []
     for codes, states in batches:
         if done == 0:
-            scores = np.empty((paths, states.shape[1], dim * (dim + 2)))
+            scores = np.empty((paths, states.shape[1], drift.theta.size))
+            driving = np.empty((states.shape[2] - 1, 0)) if inputs is None else inputs[:-1].copy()
         part = slice(done, done + len(states))
         sampled.complete_data(
-            drift.A, drift.W, drift.h, variances, codes, states, gram, scores[part], traces[part]
+            drift.A, drift.W, drift.h, C, variances, codes, states, driving, gram, scores[part], traces[part]
         )
         done += len(states)
         packed += [np.packbits(path).tobytes() for path in codes]
@@ -271,10 +285,10 @@ def gathered_terms(
 
 
 def _blocks(gram: Floats, variances: Floats, gated: int) -> Floats:
-    """Return the blocks ``(M, M+2, M+2)`` from the Gram matrix of the shared features."""
+    """Return the blocks ``(M, M+2+K, M+2+K)`` from the Gram matrix of the shared features."""
     dim, size = len(variances), len(gram)
     sources = np.where(np.arange(dim) < dim - gated, np.arange(dim), np.arange(dim) + gated)
-    at = np.concatenate([sources[:, None], np.tile(np.r_[0:dim, size - 1], (dim, 1))], axis=1)
+    at = np.concatenate([sources[:, None], np.tile(np.r_[0:dim, dim + gated : size], (dim, 1))], axis=1)
     blocks: Floats = gram[at[:, :, None], at[:, None, :]] / variances[:, None, None]
     return blocks
 

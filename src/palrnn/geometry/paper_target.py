@@ -30,6 +30,7 @@ from palrnn.geometry.path_moments import LinearPath, filtered_beliefs, linear_pa
 from palrnn.geometry.score_map import has_gate_parameters, score_map
 from palrnn.inference.particle_filter import checked_series
 from palrnn.model import PALRNN
+from palrnn.model.inputs import checked_inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,7 @@ class PaperPathDerivatives:
     codes: NDArray[np.bool_] = field(repr=False)
     log_weight: float
     gradient: Floats = field(repr=False)
+    inputs: Floats | None = field(default=None, repr=False)
 
     @cached_property
     def information(self) -> Floats:
@@ -55,31 +57,36 @@ class PaperPathDerivatives:
         for k, unit in enumerate(np.eye(len(rows))):
             for size, share in ((1.0, 2.0 / 3.0), (-1.0, -2.0 / 3.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0)):
                 moved = self.model.with_drift(drift.with_theta(drift.theta + size * step * unit))
-                rows[k] -= share / step * _weight_and_gradient(moved, self.x, self.codes)[1]
+                rows[k] -= share / step * _weight_and_gradient(moved, self.x, self.codes, self.inputs)[1]
         return 0.5 * (rows + rows.T)
 
 
-def paper_path_derivatives(model: PALRNN, x: ArrayLike, codes: ArrayLike) -> PaperPathDerivatives:
+def paper_path_derivatives(
+    model: PALRNN, x: ArrayLike, codes: ArrayLike, *, inputs: ArrayLike | None = None
+) -> PaperPathDerivatives:
     """Return the log weight of the gates ``codes (T-1, P)`` under the paper's target, and its derivatives.
 
     Unlike `path_information` it counts how the probabilities of the gates move with theta. ``x (T, N)`` may
-    have NaN.
+    have NaN; a driven model needs its ``inputs (T, K)``.
     """
     series = checked_series(model, x)
+    given = checked_inputs(model, inputs, len(series))
     if model.drift.gated and not model.gate_std > 0:
         raise ValueError("gate_std must be greater than 0: hard gates have no derivatives, got 0")
     gates = as_shape(codes, "codes", (len(series) - 1, model.drift.gated)) > 0
-    weight, gradient = _weight_and_gradient(model, series, gates)
-    return PaperPathDerivatives(model, series, gates, weight, gradient)
+    weight, gradient = _weight_and_gradient(model, series, gates, given)
+    return PaperPathDerivatives(model, series, gates, weight, gradient, given)
 
 
-def _weight_and_gradient(model: PALRNN, x: Floats, codes: NDArray[np.bool_]) -> tuple[float, Floats]:
+def _weight_and_gradient(
+    model: PALRNN, x: Floats, codes: NDArray[np.bool_], inputs: Floats | None
+) -> tuple[float, Floats]:
     """Return log w(c) and its gradient, by one Kalman filter and its adjoint.
 
     The adjoint carries (a, A), the derivatives of what follows in mean and covariance of the belief,
     backwards.
     """
-    path = linear_path(model, x, codes)
+    path = linear_path(model, x, codes, inputs)
     weight, (means, _, covs, ahead) = filtered_beliefs(path)
     dim, with_gates = means.shape[1], has_gate_parameters(model.drift)
     slopes = np.zeros((len(codes), dim + (len(path.G) if with_gates else 0), dim + 1))
@@ -101,7 +108,8 @@ def _weight_and_gradient(model: PALRNN, x: Floats, codes: NDArray[np.bool_]) -> 
             slopes[t, dim:, dim] = first
         a = a + first @ path.G
         A = A - 0.5 * (path.G.T * second) @ path.G
-    return weight, score_map(model.drift, codes, with_gates).pull(slopes)
+    driving = None if inputs is None else inputs[:-1]
+    return weight, score_map(model.drift, codes, with_gates, driving).pull(slopes)
 
 
 def _before_observation(

@@ -22,6 +22,7 @@ from palrnn.geometry.path_moments import PathMoments, linear_path, path_moments
 from palrnn.geometry.score_map import ScoreMap, bend, has_gate_parameters, is_linear, score_map
 from palrnn.inference.particle_filter import checked_series
 from palrnn.model import PALRNN
+from palrnn.model.inputs import checked_inputs
 
 Codes = NDArray[np.bool_]
 
@@ -32,26 +33,29 @@ class PathInformation:
 
     Matrices are ``(p, p)``, of the whole segment; ``observed`` is minus the Hessian of ``log_likelihood``,
     log p(x_2, ..., x_T | x_1, path). ``information @ v`` multiplies it by a vector ``(p,)`` or by ``(p, k)``
-    without building it. ``inputs (T-1, P)`` are the noisy inputs of the gates where these are given, too:
-    then the likelihood is that of x and of the inputs.
+    without building it. ``gate_inputs (T-1, P)`` are the noisy inputs of the gates where these are given,
+    too: then the likelihood is that of x and of the gate inputs. ``inputs (T, K)`` drive the model, if it
+    takes any.
     """
 
     model: PALRNN = field(repr=False)
     x: Floats = field(repr=False)
     codes: Codes = field(repr=False)
-    inputs: Floats | None = field(repr=False)
+    gate_inputs: Floats | None = field(repr=False)
     log_likelihood: float
     moments: PathMoments = field(repr=False)
+    inputs: Floats | None = field(default=None, repr=False)
 
     @property
     def with_gates(self) -> bool:
         """Whether the score of the gates enters: where their inputs are given and they have parameters."""
-        return self.inputs is not None and has_gate_parameters(self.model.drift)
+        return self.gate_inputs is not None and has_gate_parameters(self.model.drift)
 
     @cached_property
     def scores(self) -> ScoreMap:
         """How the parameters enter the score."""
-        return score_map(self.model.drift, self.codes, self.with_gates)
+        driving = None if self.inputs is None else self.inputs[:-1]
+        return score_map(self.model.drift, self.codes, self.with_gates, driving)
 
     @cached_property
     def score(self) -> Floats:
@@ -137,26 +141,35 @@ class PathInformation:
 
 
 def path_information(
-    model: PALRNN, x: ArrayLike, codes: ArrayLike, inputs: ArrayLike | None = None
+    model: PALRNN,
+    x: ArrayLike,
+    codes: ArrayLike,
+    gate_inputs: ArrayLike | None = None,
+    *,
+    inputs: ArrayLike | None = None,
 ) -> PathInformation:
     """Return the exact information of ``x (T, N)`` about the drift given the gates ``codes (T-1, P)``.
 
-    With ``inputs (T-1, P)``, noisy gate inputs of which the codes are the signs, the states are conditioned
-    on them, too. NaN in x means not observed. Any family of drift, full or diagonal noise.
+    With ``gate_inputs (T-1, P)``, noisy gate inputs of which the codes are the signs, the states are
+    conditioned on them, too. NaN in x means not observed. A driven model needs its ``inputs (T, K)``. Any
+    family of drift, full or diagonal noise.
     """
     series = checked_series(model, x)
     shape = (len(series) - 1, model.drift.gated)
     gates = as_shape(codes, "codes", shape) > 0
-    given = None if inputs is None else as_shape(inputs, "inputs", shape)
+    given = None if gate_inputs is None else as_shape(gate_inputs, "gate_inputs", shape)
     if given is not None and not np.array_equal(given > 0, gates):
-        raise ValueError("codes must be the signs of inputs, 1{inputs > 0}")
-    return informed_path(model, series, gates, given)
+        raise ValueError("codes must be the signs of gate_inputs, 1{gate_inputs > 0}")
+    return informed_path(model, series, gates, given, checked_inputs(model, inputs, len(series)))
 
 
-def informed_path(model: PALRNN, x: Floats, codes: Codes, inputs: Floats | None) -> PathInformation:
+def informed_path(
+    model: PALRNN, x: Floats, codes: Codes, gate_inputs: Floats | None, inputs: Floats | None = None
+) -> PathInformation:
     """Return the information of checked arguments."""
-    with_gates = inputs is not None and has_gate_parameters(model.drift)
+    with_gates = gate_inputs is not None and has_gate_parameters(model.drift)
     if with_gates and not model.gate_std > 0:
         raise ValueError("gate_std must be greater than 0 where the gates have parameters, got 0")
-    loglik, moments = path_moments(linear_path(model, x, codes), inputs, with_gates=with_gates)
-    return PathInformation(model, x, codes, inputs, loglik, moments)
+    path = linear_path(model, x, codes, inputs)
+    loglik, moments = path_moments(path, gate_inputs, with_gates=with_gates)
+    return PathInformation(model, x, codes, gate_inputs, loglik, moments, inputs)

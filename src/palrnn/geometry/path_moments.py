@@ -12,6 +12,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.geometry.kernels import path as kernels
 from palrnn.inference import FilterDiedError
 from palrnn.model import PALRNN
+from palrnn.model.inputs import offsets
 
 
 class LinearPath(NamedTuple):
@@ -71,10 +72,14 @@ class PathMoments(NamedTuple):
         return second
 
 
-def linear_path(model: PALRNN, x: Floats, codes: NDArray[np.bool_]) -> LinearPath:
-    """Return the arrays of ``model`` on ``x (T, N)`` given the gates ``codes (T-1, P)``."""
-    drift = model.drift
+def linear_path(
+    model: PALRNN, x: Floats, codes: NDArray[np.bool_], inputs: Floats | None = None
+) -> LinearPath:
+    """Return the arrays of ``model`` on ``x (T, N)`` given the gates ``codes (T-1, P)``, driven by ``inputs
+    (T, K)``."""
+    drift, drive = model.drift, offsets(model, inputs)
     J, b = drift.affine(codes)
+    b = b if drive is None else b + drive[:-1]
     G, g = drift.gate_map()
     reads = model.observation_map
     arrays = (

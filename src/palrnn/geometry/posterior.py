@@ -148,6 +148,7 @@ def invariant_error_bars(
     posterior: LaplacePosterior,
     reference: ArrayLike,
     *,
+    inputs: ArrayLike | None = None,
     draws: int = 32,
     standardizer: Standardizer | None = None,
     steps: int = 10_000,
@@ -159,7 +160,8 @@ def invariant_error_bars(
     """Return invariants of models drawn from ``posterior``, against ``reference (T, N)`` in raw coordinates.
 
     Each model runs freely from the first reference point for ``steps`` steps after ``discard``. The
-    settings are those of `quantities_of_interest`.
+    settings are those of `quantities_of_interest`; a driven model needs the ``inputs (T, K)`` of the
+    reference.
     """
     as_instance(posterior, "posterior", LaplacePosterior)
     steps = as_int(steps, "steps", least=20)
@@ -168,7 +170,14 @@ def invariant_error_bars(
     with listening(progress, "error bars") as report:
         for i, model in enumerate(models):
             result = quantities_of_interest(
-                model, reference, standardizer=standardizer, steps=steps, discard=discard, dt=dt, seed=seed
+                model,
+                reference,
+                inputs=inputs,
+                standardizer=standardizer,
+                steps=steps,
+                discard=discard,
+                dt=dt,
+                seed=seed,
             )
             if result.lyapunov is not None and result.dstsp is not None:
                 found[i] = result.lyapunov.largest, result.dstsp.value

@@ -107,7 +107,11 @@ class SampledInformation(ObservedInformation):
 
 
 def sampled_information(
-    model: PALRNN, x: Floats, config: InformationConfig, progress: Progress = quiet
+    model: PALRNN,
+    x: Floats,
+    config: InformationConfig,
+    progress: Progress = quiet,
+    inputs: Floats | None = None,
 ) -> SampledInformation:
     """Filter ``x`` and sample paths and states, ``config.passes`` times.
 
@@ -116,13 +120,13 @@ def sampled_information(
     passes, terms, distinct = [], [], np.zeros(len(x) - 1, dtype=np.int64)
     for number in range(config.passes):
         settings = config.filter_config(number)
-        filtered = rbpf(model, x, settings)
+        filtered = rbpf(model, x, settings, inputs=inputs)
         lineages: list[NDArray[np.int32]] = []
 
         batches = _batches(
             filtered, config, settings.seed, lineages, _part_of(progress, number, config.passes)
         )
-        terms.append(gathered_terms(model, config.paths, batches))
+        terms.append(gathered_terms(model, config.paths, batches, inputs))
         passes.append(filtered)
         distinct += [len(np.unique(column)) for column in np.concatenate(lineages).T]
     result = SampledInformation(config, tuple(passes), distinct, tuple(terms))

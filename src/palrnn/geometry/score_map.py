@@ -7,7 +7,8 @@ features zeta = [z, 1]:
 
 and, where the gates have parameters and their noisy inputs u are given, P more rows d[G, g] / dtheta_k: the
 score of log N(u; G z + g, gate_std^2) (the paper's remark after its proposition). For the families of this
-field Psi is sparse: a parameter of the AL-RNN has one entry.
+field Psi is sparse: a parameter of the AL-RNN has one entry. Driven by inputs, z' = F(z) + C s_t, the
+parameter C_ik has the entry s_tk in row i and the column of the constant, whatever the family.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from scipy.sparse import csr_array, vstack
 
 from palrnn.engine.checks import Floats
 from palrnn.model import ALRNN, Surrogate
+from palrnn.model.inputs import input_parameters
 
 Codes = NDArray[np.bool_]
 
@@ -31,25 +33,57 @@ class ScoreMap:
     """Psi along a gate path: ``matrix (C E (M+1), p)`` for its C different codes, and ``which (T-1,)`` code
     it is when.
 
-    ``shape`` is (C, E, M+1).
+    ``shape`` is (C, E, M+1). The entries of the input map come after those of the ``matrix``; ``inputs (T-1,
+    K)`` are what they multiply, None where there are none.
     """
 
     matrix: csr_array
     which: NDArray[np.int64]
     shape: tuple[int, int, int]
+    inputs: Floats | None = None
 
     @property
     def size(self) -> int:
         """p, the number of parameters."""
+        return self._own + (0 if self.inputs is None else self._dim * self.inputs.shape[1])
+
+    @property
+    def _own(self) -> int:
         return int(self.matrix.shape[1])
+
+    @property
+    def _dim(self) -> int:
+        return self.shape[2] - 1
 
     def push(self, v: Floats) -> Floats:
         """Return sum_k v_k Psi_k(c_t) for ``v (p,)``: ``(T-1, E, M+1)``."""
-        return np.asarray((self.matrix @ v).reshape(self.shape)[self.which])
+        pushed = np.asarray((self.matrix @ v[: self._own]).reshape(self.shape)[self.which])
+        if self.inputs is not None:
+            pushed[:, : self._dim, self._dim] += self.inputs @ v[self._own :].reshape(self._dim, -1).T
+        return pushed
 
     def pull(self, weights: Floats) -> Floats:
         """Return sum_t <Psi_k(c_t), weights[t]> for ``weights (T-1, E, M+1)``: ``(p,)``."""
-        return np.asarray(self.matrix.T @ self.by_code(weights).ravel())
+        pulled = np.asarray(self.matrix.T @ self.by_code(weights).ravel())
+        if self.inputs is None:
+            return pulled
+        return np.concatenate([pulled, (weights[:, : self._dim, self._dim].T @ self.inputs).ravel()])
+
+    def block(self, c: int) -> csr_array:
+        """Return Psi of the code numbered ``c`` on the features [z, 1, s]: ``(E (M+1+K), p)``."""
+        columns, block = self.shape[2], int(np.prod(self.shape[1:]))
+        psi = self.matrix[c * block : (c + 1) * block]
+        if self.inputs is None:
+            return psi
+        more, own = self.inputs.shape[1], psi.tocoo()
+        rows, features = np.divmod(own.row, columns)
+        units, which = np.divmod(np.arange(self._dim * more), more)
+        place = np.concatenate(
+            [rows * (columns + more) + features, units * (columns + more) + columns + which]
+        )
+        parameter = np.concatenate([own.col, self._own + np.arange(len(units))])
+        values = np.concatenate([own.data, np.ones(len(units))])
+        return csr_array((values, (place, parameter)), shape=(self.shape[1] * (columns + more), self.size))
 
     def by_code(self, weights: Floats) -> Floats:
         """Return the sum of ``weights (T-1, E, M+1)`` over the times of each code, ``(C, E, M+1)``."""
@@ -64,9 +98,11 @@ def has_gate_parameters(drift: Surrogate) -> bool:
 
 
 @singledispatch
-def score_map(drift: Surrogate, codes: Codes, with_gates: bool = False) -> ScoreMap:
+def score_map(
+    drift: Surrogate, codes: Codes, with_gates: bool = False, inputs: Floats | None = None
+) -> ScoreMap:
     """Return Psi of ``drift`` along the gates ``codes (T-1, P)``; ``with_gates`` appends the rows of the
-    gates.
+    gates, ``inputs (T-1, K)`` are those of a driven model.
 
     Each entry is one call of the pullback: r^T dF/dtheta at a unit state and for a unit row r, less that at
     zero.
@@ -74,33 +110,42 @@ def score_map(drift: Surrogate, codes: Codes, with_gates: bool = False) -> Score
     different, which = np.unique(codes, axis=0, return_inverse=True)
     parts = [_probed(drift, code, with_gates) for code in different]
     rows = drift.latent_dim + (drift.gated if with_gates else 0)
-    return ScoreMap(vstack(parts, format="csr"), which.ravel(), (len(parts), rows, drift.latent_dim + 1))
+    shape = (len(parts), rows, drift.latent_dim + 1)
+    return ScoreMap(vstack(parts, format="csr"), which.ravel(), shape, inputs)
 
 
 @score_map.register
-def _(drift: ALRNN, codes: Codes, with_gates: bool = False) -> ScoreMap:
+def _(drift: ALRNN, codes: Codes, with_gates: bool = False, inputs: Floats | None = None) -> ScoreMap:
     """d/dA_i: (i, i); d/dW_ij: (i, j) where the gate of j is open; d/dh_i: (i, 1)."""
     different, which = np.unique(codes, axis=0, return_inverse=True)
     rows, columns, weights = entries(drift, different)
-    dim, size = drift.latent_dim, drift.theta.size
+    dim, size = drift.latent_dim, len(rows)
     place = rows * (dim + 1) + columns + (dim * (dim + 1) * np.arange(len(different)))[:, None]
     shape = (len(different), dim, dim + 1)
     parameter = np.tile(np.arange(size), len(different))
     triplets = (weights.ravel(), (place.ravel(), parameter))
     matrix = csr_array(triplets, shape=(int(np.prod(shape)), size))
     matrix.eliminate_zeros()
-    return ScoreMap(matrix, which.ravel(), shape)
+    return ScoreMap(matrix, which.ravel(), shape, inputs)
 
 
-def entries(drift: ALRNN, codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def entries(
+    drift: ALRNN, codes: Codes, inputs: Floats | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
     """Return row, column and weight ``(T-1, p)`` of the only entry of Psi that each parameter of an AL-RNN
-    has."""
+    has; with ``inputs (T-1, K)`` those of C, too."""
     dim = drift.latent_dim
     units, gates = np.arange(dim), open_units(drift, codes)
     rows = np.concatenate([units, np.repeat(units, dim), units])
     columns = np.concatenate([units, np.tile(units, dim), np.full(dim, dim)])
     always = np.ones((len(codes), dim))
-    return rows, columns, np.concatenate([always, np.tile(gates, (1, dim)), always], axis=1)
+    weights = np.concatenate([always, np.tile(gates, (1, dim)), always], axis=1)
+    if inputs is None:
+        return rows, columns, weights
+    count = inputs.shape[1]
+    rows = np.concatenate([rows, np.repeat(units, count)])
+    columns = np.concatenate([columns, np.full(dim * count, dim)])
+    return rows, columns, np.concatenate([weights, np.tile(inputs, (1, dim))], axis=1)
 
 
 def open_units(drift: ALRNN, codes: Codes) -> Floats:
@@ -127,8 +172,10 @@ def bend(drift: Surrogate, codes: Codes, weights: Floats, with_gates: bool, v: F
     With E[eps zeta^T] as weights it is what the second derivatives of the map take from the complete
     information; nothing, if the map is linear in its parameters. By central differences of the pullback,
     which are exact for a polynomial of up to the fifth degree in theta, as those of all families of this
-    field are.
+    field are. The input map is linear in its own entries, and nothing else depends on them.
     """
+    own = drift.theta.size - input_parameters(drift)
+    v = np.where(np.arange(len(v)) < own, v, 0.0)
     if not v.any():
         return np.zeros(drift.theta.size)
     size = 0.01 * max(1.0, float(np.abs(drift.theta).max())) / float(np.abs(v).max())
@@ -136,7 +183,7 @@ def bend(drift: Surrogate, codes: Codes, weights: Floats, with_gates: bool, v: F
     for step, share in ((1.0, 2.0 / 3.0), (2.0, -1.0 / 12.0)):
         for sign in (1.0, -1.0):
             moved = drift.with_theta(drift.theta + sign * step * size * v)
-            total += sign * share / size * _pulled(moved, codes, weights, with_gates)
+            total[:own] += sign * share / size * _pulled(moved, codes, weights, with_gates)
     return total
 
 

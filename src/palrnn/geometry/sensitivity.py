@@ -5,6 +5,8 @@ forced at the steps of the policy. The initial condition is fixed, so its sensit
 
     S_{i+1} = J(c_i) F_i S_i + V_i,   V_i = dF/dtheta at zbar_i,   F_i = 1 - strength on observed units
 
+with d(C s_i)/dC in the last columns of V_i, where the model is driven by inputs.
+
 A strength belongs to a step and a coordinate: what was not seen (NaN) is not forced, and not predicted.
 """
 
@@ -20,7 +22,8 @@ from numpy.typing import NDArray
 from palrnn.engine.checks import Floats
 from palrnn.geometry.kernels import itf as kernels
 from palrnn.model import ALRNN, BOUND, Forcing, Surrogate
-from palrnn.model.engine import codes, step
+from palrnn.model.engine import biases, codes, step
+from palrnn.model.inputs import input_pullback
 
 # numbers held at once by a batch of pullbacks: 32 MB whatever the length of the series
 _CHUNK = 4_000_000
@@ -32,11 +35,13 @@ def forcing_strengths(x: Floats, forcing: Forcing) -> Floats:
 
 
 @singledispatch
-def forced_states(model: Surrogate, x: Floats, strengths: Floats) -> tuple[Floats, int]:
+def forced_states(
+    model: Surrogate, x: Floats, strengths: Floats, offsets: Floats | None = None
+) -> tuple[Floats, int]:
     """Return ``(T-1, M)``, the states that the map is applied to along the forced rollout on ``x (T, N)``.
 
-    ``strengths (T-1, N)`` are those of `forcing_strengths`. The second result is the step at which the
-    rollout left every bound, or -1.
+    ``strengths (T-1, N)`` are those of `forcing_strengths`, ``offsets (T, M)`` what inputs add to each step.
+    The second result is the step at which the rollout left every bound, or -1.
     """
     seen = x.shape[1]
     states, z = np.empty((len(x) - 1, model.latent_dim)), model.embed(x[0])
@@ -46,14 +51,14 @@ def forced_states(model: Surrogate, x: Floats, strengths: Floats) -> tuple[Float
         if not np.abs(z).max() <= BOUND:
             return states, t
         states[t] = z
-        z = step(model, z)
+        z = step(model, z) if offsets is None else step(model, z) + offsets[t]
     return states, -1 if np.abs(z).max() <= BOUND else len(states)
 
 
 @forced_states.register
-def _(model: ALRNN, x: Floats, strengths: Floats) -> tuple[Floats, int]:
+def _(model: ALRNN, x: Floats, strengths: Floats, offsets: Floats | None = None) -> tuple[Floats, int]:
     states = np.empty((len(x) - 1, model.latent_dim))
-    network = (model.A, model.W, model.h, model.gated)
+    network = (model.A, model.W, biases(model.h, offsets), model.gated)
     return states, kernels.forced_states(*network, model.embed(x[0]), x, strengths, BOUND, states)
 
 
@@ -78,10 +83,12 @@ class Sensitivity(Protocol):
 
 
 @singledispatch
-def sensitivity(model: Surrogate, states: Floats, strengths: Floats, scale: Floats) -> Sensitivity:
-    """Return the sensitivity along the forced rollout ``states (T-1, M)``."""
+def sensitivity(
+    model: Surrogate, states: Floats, strengths: Floats, scale: Floats, inputs: Floats | None = None
+) -> Sensitivity:
+    """Return the sensitivity along the forced rollout ``states (T-1, M)``, driven by ``inputs (T, K)``."""
     c = codes(model, states)
-    return _Plain(model, states, c, model.affine(c)[0], 1.0 - strengths, scale)
+    return _Plain(model, states, c, model.affine(c)[0], 1.0 - strengths, scale, inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +101,19 @@ class _Plain:
     J: Floats
     keep: Floats
     scale: Floats
+    inputs: Floats | None
+
+    def _pullback(self, at: slice | int, r: Floats) -> Floats:
+        """Return r^T dF/dtheta of one or several steps, with the entries of C."""
+        own = self.model.pullback(self.states[at], self.codes[at], r)
+        if self.inputs is None:
+            return own
+        return np.concatenate([own, input_pullback(self.inputs[:-1][at], r)], axis=-1)
 
     def _advance(self, t: int, S: Floats) -> Floats:
         forced = np.array(S)
         forced[: self.keep.shape[1]] *= self.keep[t, :, None]
-        V = self.model.pullback(self.states[t], self.codes[t], np.eye(len(S)))
-        return np.asarray(self.J[t] @ forced + V)
+        return np.asarray(self.J[t] @ forced + self._pullback(t, np.eye(len(S))))
 
     def rows(self, begin: int, S: Floats, rows: Floats) -> None:
         for k in range(len(rows)):
@@ -118,8 +132,7 @@ class _Plain:
         s, along = np.zeros(self.model.latent_dim), np.empty((len(self.states), seen))
         for t in range(len(self.states)):
             s[:seen] *= self.keep[t]
-            V = self.model.pullback(self.states[t], self.codes[t], np.eye(len(s)))
-            s = self.J[t] @ s + V @ v
+            s = self.J[t] @ s + self._pullback(t, np.eye(len(s))) @ v
             along[t] = self.scale[t] * s[:seen]
         return along
 
@@ -134,40 +147,46 @@ class _Plain:
         total, chunk = np.zeros(self.model.theta.size), max(1, _CHUNK // self.model.theta.size)
         for begin in range(0, steps, chunk):
             part = slice(begin, begin + chunk)
-            total += self.model.pullback(self.states[part], self.codes[part], adjoints[part]).sum(axis=0)
+            total += self._pullback(part, adjoints[part]).sum(axis=0)
         return total
 
 
 @sensitivity.register
-def _(model: ALRNN, states: Floats, strengths: Floats, scale: Floats) -> Sensitivity:
-    return _Compiled(model, states, 1.0 - strengths, scale)
+def _(
+    model: ALRNN, states: Floats, strengths: Floats, scale: Floats, inputs: Floats | None = None
+) -> Sensitivity:
+    driving = np.empty((len(states), 0)) if inputs is None else np.ascontiguousarray(inputs[:-1])
+    return _Compiled(model, states, driving, 1.0 - strengths, scale)
 
 
 @dataclass(frozen=True, eq=False)
 class _Compiled:
-    """By the kernels of the AL-RNN."""
+    """By the kernels of the AL-RNN; ``inputs (T-1, K)``, K = 0 where there are none."""
 
     model: ALRNN
     states: Floats
+    inputs: Floats
     keep: Floats
     scale: Floats
 
     def rows(self, begin: int, S: Floats, rows: Floats) -> None:
         model = self.model
         kernels.sensitivity_rows(
-            model.A, model.W, model.gated, self.states, begin, self.keep, self.scale, S, rows
+            model.A, model.W, model.gated, self.states, self.inputs, begin, self.keep, self.scale, S, rows
         )
 
     def trace(self) -> float:
-        model, rows = self.model, (self.keep, self.scale)
-        return float(kernels.sensitivity_trace(model.A, model.W, model.gated, self.states, *rows))
+        model, rows = self.model, (self.states, self.inputs, self.keep, self.scale)
+        return float(kernels.sensitivity_trace(model.A, model.W, model.gated, *rows))
 
     def tangent(self, v: Floats) -> Floats:
         model, along = self.model, np.empty(self.scale.shape)
-        kernels.tangent(model.A, model.W, model.gated, self.states, self.keep, self.scale, v, along)
+        rows = (self.states, self.inputs, self.keep, self.scale)
+        kernels.tangent(model.A, model.W, model.gated, *rows, v, along)
         return along
 
     def cotangent(self, r: Floats) -> Floats:
         model, product = self.model, np.empty(self.model.theta.size)
-        kernels.cotangent(model.A, model.W, model.gated, self.states, self.keep, self.scale, r, product)
+        rows = (self.states, self.inputs, self.keep, self.scale)
+        kernels.cotangent(model.A, model.W, model.gated, *rows, r, product)
         return product

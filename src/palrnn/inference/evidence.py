@@ -19,6 +19,7 @@ from palrnn.inference.config import FilterConfig, FilterSettings, filter_config
 from palrnn.inference.particle_filter import checked_model, run_filter, stream
 from palrnn.inference.record import FilterDiedError
 from palrnn.model import PALRNN
+from palrnn.model.inputs import checked_trial_inputs
 
 _FILTER, _PICK = 0, 1
 
@@ -58,6 +59,7 @@ def windowed_evidence(
     length: int,
     config: FilterConfig | None = None,
     *,
+    inputs: ArrayLike | Sequence[ArrayLike] | None = None,
     windows: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -67,13 +69,14 @@ def windowed_evidence(
 
     A window starts at a row without gaps (NaN): after one that has some, at the next that has none.
 
-    ``sequences`` is one series ``(T, N)``, several ``(K, T, N)``, or a list of series. ``windows`` picks that
-    many windows at random, without repetition; by default all. A window keeps its random stream whichever
+    ``sequences`` is one series ``(T, N)``, several ``(K, T, N)``, or a list of series; a driven model needs
+    the ``inputs`` of each, in the same form. ``windows`` picks that many windows at random, without
+    repetition; by default all. A window keeps its random stream whichever
     others are picked. Windows run in parallel ``threads`` (by default one per processor); the result does not
     depend on them. ``config`` and the rest of the keywords are as in `rbpf`.
     """
     chosen = filter_config(config, settings)
-    stretches = _windows(model, sequences, as_int(length, "length", least=1))
+    stretches = _windows(model, sequences, inputs, as_int(length, "length", least=1))
     picked = np.arange(len(stretches))
     if windows is not None:
         count = as_int(windows, "windows", least=1, most=len(stretches))
@@ -81,8 +84,10 @@ def windowed_evidence(
     workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
 
     def score(k: int) -> float:
+        x, given = stretches[k]
+        key = stream(chosen.seed, _FILTER, int(k))
         try:
-            return run_filter(model, stretches[k], chosen, stream(chosen.seed, _FILTER, int(k))).log_evidence
+            return run_filter(model, x, chosen, key, inputs=given).log_evidence
         except FilterDiedError as error:
             raise FilterDiedError(f"window {k}: {error}") from None
 
@@ -94,17 +99,26 @@ def windowed_evidence(
     return Evidence(per_window, length, chosen.particles)
 
 
-def _windows(model: PALRNN, sequences: ArrayLike | Sequence[ArrayLike], length: int) -> list[Floats]:
+def _windows(
+    model: PALRNN,
+    sequences: ArrayLike | Sequence[ArrayLike],
+    inputs: ArrayLike | Sequence[ArrayLike] | None,
+    length: int,
+) -> list[tuple[Floats, Floats | None]]:
+    """Return the windows ``(length + 1, N)``, each with its inputs."""
     checked_model(model)
     several = as_trials(
         sequences, "sequences", min_steps=length + 1, dim=model.drift.observed_dim, allow_nan=True
     )
-    stretches: list[Floats] = []
-    for number, series in enumerate(several):
+    drives = checked_trial_inputs(model, inputs, [len(series) for series in several])
+    stretches: list[tuple[Floats, Floats | None]] = []
+    for number, (series, given) in enumerate(zip(several, drives, strict=True)):
         name = f"sequences[{number}]" if len(several) > 1 else "sequences"
         starts = spaced_starts(series, length + 1, length)
         if not starts:
             raise ValueError(f"{name} must have a row without gaps that {length} rows follow, has none")
         # kernels want memory of their own
-        stretches += [series[start : start + length + 1].copy() for start in starts]
+        for start in starts:
+            rows = slice(start, start + length + 1)
+            stretches.append((series[rows].copy(), None if given is None else given[rows].copy()))
     return stretches

@@ -14,7 +14,13 @@ from palrnn.engine.vector_code import LANES
 from palrnn.inference.codes import codes_of
 from palrnn.inference.collectors import Steps, bit_entropy, code_entropy, gate_probability
 from palrnn.inference.config import FilterConfig
-from palrnn.inference.filter_arrays import filter_arrays, initial_bundles, unbundled, workspace
+from palrnn.inference.filter_arrays import (
+    driven_arrays,
+    filter_arrays,
+    initial_bundles,
+    unbundled,
+    workspace,
+)
 from palrnn.inference.kernels import filter_loop as kernels
 from palrnn.inference.kernels.noise import resampling_uniforms
 from palrnn.inference.kernels.resampling import OUTSIDE
@@ -51,14 +57,22 @@ class Plan(NamedTuple):
 
 
 def filter_pass(
-    model: PALRNN, x: Floats, config: FilterConfig, key: int, schedule: NDArray[np.int8], record: Record
+    model: PALRNN,
+    x: Floats,
+    drive: Floats | None,
+    config: FilterConfig,
+    key: int,
+    schedule: NDArray[np.int8],
+    record: Record,
 ) -> Iterator[Steps]:
     """Fill the ``record`` of one pass, and yield transitions as they are finished.
 
-    ``schedule (T-1,)`` says where to resample, -1 where the effective sample size decides.
+    ``drive (T, M)`` is C s_t, None without inputs; ``schedule (T-1,)`` says where to resample, -1 where the
+    effective sample size decides.
     """
     steps, particles, gated = len(x) - 1, config.particles, model.drift.gated
-    plan, arrays, work = Plan.of(config, key, schedule), filter_arrays(model), workspace(model)
+    arrays = driven_arrays(filter_arrays(model), drive)
+    plan, work = Plan.of(config, key, schedule), workspace(model)
     mean, cov = initial_bundles(arrays, model, x[0], particles)
     record.mean[0] = mean[0, ::LANES]
     piece = max(1, min(steps, _PIECE // particles))
@@ -98,8 +112,9 @@ class Cloud:
         self._schedule, self._rows = np.zeros(1, dtype=np.int8), np.zeros((2, len(x1)))
         self.codes: NDArray[np.bool_] | None = None
 
-    def advance(self, t: int, x: Floats) -> float:
-        """Take transition ``t`` to the next row ``x (N,)``; return the increment, NaN if all have died."""
+    def advance(self, t: int, x: Floats, push: Floats | None = None) -> float:
+        """Take transition ``t``, pushed by C s_t, to the row ``x (N,)``; return the increment, NaN if all
+        died."""
         record, particles = self._record, self.config.particles
         plan = Plan.of(self.config, self.key, self._schedule, origin=t)
         if t > 0 and record.ess[0] < plan.threshold * particles:
@@ -108,8 +123,9 @@ class Cloud:
             SCHEMES[self.config.resampling](self._weights[0], uniforms, ancestors)
             kernels.inherit(ancestors, self._mean, self._cov, record.log_weights)
         self._rows[1] = x
+        arrays = driven_arrays(self._arrays, None if push is None else push[None])
         done = kernels.filter_steps(
-            self._arrays, plan, self._rows, 0, 1, self._mean, self._cov, self._work, self._weights, record
+            arrays, plan, self._rows, 0, 1, self._mean, self._cov, self._work, self._weights, record
         )
         self.codes = codes_of(record.code_words[0], self._gated)
         return float(record.increments[0]) if done > 0 else math.nan

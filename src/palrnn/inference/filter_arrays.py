@@ -28,7 +28,7 @@ class FilterArrays(NamedTuple):
 
     with own_i = A_ii for gated units: ``J (M, M)`` has in row k the column k of what is left. ``process`` is
     Q in panels, ``observation (N,)`` the diagonal of R, and ``gate (P,)`` the variance of the gate noise,
-    once per gated unit.
+    once per gated unit. ``h (1, M)`` is the bias, or ``(T, M)`` that of each transition, h + C s_t.
     """
 
     J: Floats
@@ -84,6 +84,21 @@ def filter_arrays(model: PALRNN) -> FilterArrays:
     return _known[model]
 
 
+def driven_arrays(arrays: FilterArrays, drive: Floats | None) -> FilterArrays:
+    """Return ``arrays`` with the bias of each transition; ``drive (T, M)`` is C s_t, None without inputs."""
+    if drive is None:
+        return arrays
+    return arrays._replace(h=arrays.h + row_products(drive, np.linalg.inv(arrays.basis)))
+
+
+def row_products(rows: Floats, matrix: Floats) -> Floats:
+    """Return ``matrix @ row`` of each of ``rows (T, M)``, to bits that do not depend on their number."""
+    total = np.zeros((len(rows), len(matrix)))
+    for k in range(rows.shape[1]):
+        total += rows[:, k : k + 1] * matrix[:, k]
+    return total
+
+
 def _filter_arrays(model: PALRNN) -> FilterArrays:
     drift = model.drift
     dim, gated, seen = drift.latent_dim, drift.gated, drift.observed_dim
@@ -103,7 +118,7 @@ def _filter_arrays(model: PALRNN) -> FilterArrays:
         own=np.r_[found.own, np.zeros(free - hidden), drift.A[free:]],
         mate=np.r_[found.mate, np.zeros(dim - hidden)],
         partner=np.r_[found.partner, np.arange(hidden, dim)],
-        h=back @ drift.h[order],
+        h=(back @ drift.h[order])[None],
         process=in_panels((back * model.process_variances[order]) @ back.T),
         observation=model.observation_variances,
         gate=np.full(gated, model.gate_std**2),

@@ -72,7 +72,7 @@ def _(drift: ALRNN, filtered: Filtered, lineages: NDArray[np.int32], codes: NDAr
     if not model.is_standard:
         return reference_smoothing.traced_inputs(filtered, lineages, codes)
     inputs, words = np.empty(codes.shape), words_of(codes)
-    system, start = path_arrays(model), empty_path(model, x[:2])
+    system, start = path_arrays(model, filtered.drive), empty_path(model, x[:2])
     for s, lineage in enumerate(lineages):
         belief = start.filtered_mean[0].copy(), start.filtered_cov[0].copy()
         kernels.trace_inputs(system, np.uint64(filtered.key), x, lineage, words[s], *belief, inputs[s])
@@ -82,17 +82,26 @@ def _(drift: ALRNN, filtered: Filtered, lineages: NDArray[np.int32], codes: NDAr
 def gibbs_paths(filtered: Filtered, paths: int, sweeps: int, seed: int) -> GatePaths:
     """Return the chain of paths that one of the filter's own begins."""
     start = traced_paths(filtered, 1, seed).inputs[0]
-    return chain_of_paths(filtered.model, filtered.x, start, paths, sweeps, seed)
+    return chain_of_paths(filtered.model, filtered.x, start, paths, sweeps, seed, drive=filtered.drive)
 
 
 def chain_of_paths(
-    model: PALRNN, x: Floats, start: Floats, paths: int, sweeps: int, seed: int, *, particles: int = PARTICLES
+    model: PALRNN,
+    x: Floats,
+    start: Floats,
+    paths: int,
+    sweeps: int,
+    seed: int,
+    *,
+    particles: int = PARTICLES,
+    drive: Floats | None = None,
 ) -> GatePaths:
     """Return every ``sweeps``-th path of a chain of conditional filters that ``start (T-1, P)`` begins.
 
-    Particle Gibbs with ancestor sampling (Lindsten, Jordan and Schon, 2014).
+    Particle Gibbs with ancestor sampling (Lindsten, Jordan and Schon, 2014). ``drive (T, M)`` is C s_t, None
+    without inputs.
     """
-    chain, path = conditional_filter(model, x, particles), start
+    chain, path = conditional_filter(model, x, particles, drive), start
     inputs = np.empty((paths, *path.shape))
     keys = generator(seed, _SWEEPS).integers(0, 2**64, size=(paths, sweeps), dtype=np.uint64)
     for s, several in enumerate(keys):

@@ -18,6 +18,7 @@ from palrnn.inference.collectors import Collection, Collector, survivor_counts
 from palrnn.inference.config import FilterConfig, FilterSettings, filter_config
 from palrnn.inference.record import Filtered, Record
 from palrnn.model import ALRNN, PALRNN
+from palrnn.model.inputs import checked_inputs, offsets
 
 
 def rbpf(
@@ -25,6 +26,7 @@ def rbpf(
     x: ArrayLike,
     config: FilterConfig | None = None,
     *,
+    inputs: ArrayLike | None = None,
     schedule: ArrayLike | None = None,
     collect: Mapping[str, Collector] | None = None,
     progress: Progress = quiet,
@@ -33,7 +35,8 @@ def rbpf(
     """Filter ``x (T, N)`` with a Rao-Blackwellised particle filter over gate paths (Alg. rbpf-louis).
 
     The segment starts at ``z_1 ~ N(embed(x[0]), initial)``; the evidence is that of ``x[1:]`` given ``x[0]``.
-    NaN in ``x[1:]`` means not observed: the update uses the other coordinates.
+    NaN in ``x[1:]`` means not observed: the update uses the other coordinates. A driven model needs its
+    ``inputs (T, K)``, one row for each row of ``x``.
 
     ``particles``, ``target``, ``resampling``, ``ess_threshold`` and ``seed`` are the settings of
     `FilterConfig`, given as keywords, as a ``config``, or as a ``config`` with some of them changed. With
@@ -44,7 +47,8 @@ def rbpf(
     """
     chosen = filter_config(config, settings)
     series = checked_series(model, x)
-    return run_filter(model, series, chosen, stream(chosen.seed), schedule, collect, progress)
+    given = checked_inputs(model, inputs, len(series))
+    return run_filter(model, series, chosen, stream(chosen.seed), schedule, collect, progress, given)
 
 
 def run_filter(
@@ -55,15 +59,16 @@ def run_filter(
     schedule: ArrayLike | None = None,
     collect: Mapping[str, Collector] | None = None,
     progress: Progress = quiet,
+    inputs: Floats | None = None,
 ) -> Filtered:
-    """Return the filter pass over checked input, with the random stream ``key`` in place of the seed's."""
+    """Return the filter pass over checked data, with the random stream ``key`` in place of the seed's."""
     pin_blas()
     steps, drift = len(x) - 1, model.drift
     plan = _checked_schedule(schedule, steps)
     engine = engine_of(drift, model)
     diagnostics, more = Collection(engine.DIAGNOSTICS), Collection(collect)
     record = Record.empty(steps, config.particles, drift.latent_dim, drift.gated)
-    for finished in engine.filter_pass(model, x, config, key, plan, record):
+    for finished in engine.filter_pass(model, x, offsets(model, inputs), config, key, plan, record):
         diagnostics.add(finished)
         more.add(finished)
         done = finished.first + len(finished.weights)
@@ -77,6 +82,7 @@ def run_filter(
         model=model,
         x=x,
         key=key,
+        inputs=inputs,
     )
 
 

@@ -17,6 +17,7 @@ from palrnn.inference.kernels import smoothing
 from palrnn.inference.particle_filter import checked_series
 from palrnn.inference.path_arrays import padded, path_arrays
 from palrnn.model import ALRNN, PALRNN
+from palrnn.model.inputs import checked_inputs, offsets
 
 
 class Path(NamedTuple):
@@ -69,15 +70,21 @@ class PathPosterior:
 
 
 def path_posterior(
-    model: PALRNN, x: ArrayLike, codes: ArrayLike, *, inputs: ArrayLike | None = None
+    model: PALRNN,
+    x: ArrayLike,
+    codes: ArrayLike,
+    *,
+    inputs: ArrayLike | None = None,
+    gate_inputs: ArrayLike | None = None,
 ) -> PathPosterior:
     """Return the exact posterior of the states given ``x (T, N)`` and the gates ``codes (T-1, P)``.
 
-    Kalman filter and Rauch-Tung-Striebel smoother. Without ``inputs``, the gates enter only through the
-    transitions that they select, as in the paper's filter; that they were drawn from the states is not used.
-    With the noisy gate inputs ``inputs (T-1, P)``, of which the codes are the signs, states are also
-    conditioned on these, as under ``target="exact"`` (`Smoothed` has both); ``log_likelihood`` is then the
-    sum of log p(x_{t+1} | x_{1:t}, inputs up to t).
+    Kalman filter and Rauch-Tung-Striebel smoother. ``inputs (T, K)`` are those that drive the model, where it
+    has any. Without ``gate_inputs``, the gates enter only through the transitions that they select, as in the
+    paper's filter; that they were drawn from the states is not used. With the noisy ``gate_inputs (T-1, P)``,
+    of which the codes are the signs, states are also conditioned on these, as under ``target="exact"``
+    (`Smoothed` has both); ``log_likelihood`` is then the sum of log p(x_{t+1} | x_{1:t}, gate inputs up to
+    t).
     """
     pin_blas()
     series = checked_series(model, x)
@@ -85,20 +92,27 @@ def path_posterior(
     wanted = (len(series) - 1, model.drift.gated)
     if gates.shape != wanted:
         raise ValueError(f"codes must have shape {wanted}, got {gates.shape}")
-    if inputs is None:
-        return _path_posterior(model.drift, model, series, gates > 0, None)
-    given = as_shape(inputs, "inputs", wanted)
+    drive = offsets(model, checked_inputs(model, inputs, len(series)))
+    if gate_inputs is None:
+        return _path_posterior(model.drift, model, series, drive, gates > 0, None)
+    given = as_shape(gate_inputs, "gate_inputs", wanted)
     if not np.array_equal(given > 0, gates > 0):
-        raise ValueError("inputs must be positive where codes are open, and only there")
-    return _path_posterior(model.drift, model, series, gates > 0, given)
+        raise ValueError("gate_inputs must be positive where codes are open, and only there")
+    return _path_posterior(model.drift, model, series, drive, gates > 0, given)
 
 
 @singledispatch
 def _path_posterior(
-    drift: Any, model: PALRNN, x: Floats, codes: NDArray[np.bool_], inputs: Floats | None
+    drift: Any,
+    model: PALRNN,
+    x: Floats,
+    drive: Floats | None,
+    codes: NDArray[np.bool_],
+    gate_inputs: Floats | None,
 ) -> PathPosterior:
     """Solve with what there is for this kind of ``drift``: `reference_smoothing`, or what is registered."""
-    path = reference_smoothing.walk(model, x, codes[None], None if inputs is None else inputs[None])
+    given = None if gate_inputs is None else gate_inputs[None]
+    path = reference_smoothing.walk(model, x, codes[None], given, drive)
     mean, cov, lagged = reference_smoothing.smoothed_moments(path)
     found = (path.filtered_mean, path.filtered_cov, mean, cov, lagged)
     return PathPosterior(float(path.log_likelihood[0]), *(array[:, 0] for array in found))
@@ -106,13 +120,18 @@ def _path_posterior(
 
 @_path_posterior.register
 def _(
-    drift: ALRNN, model: PALRNN, x: Floats, codes: NDArray[np.bool_], inputs: Floats | None
+    drift: ALRNN,
+    model: PALRNN,
+    x: Floats,
+    drive: Floats | None,
+    codes: NDArray[np.bool_],
+    gate_inputs: Floats | None,
 ) -> PathPosterior:
     if not model.is_standard:
-        return _path_posterior.dispatch(object)(drift, model, x, codes, inputs)
+        return _path_posterior.dispatch(object)(drift, model, x, drive, codes, gate_inputs)
     path = empty_path(model, x)
-    given = np.full(codes.shape, np.nan) if inputs is None else inputs
-    loglik = smoothing.walk(path_arrays(model), x, words_of(codes), given, 0, path)
+    given = np.full(codes.shape, np.nan) if gate_inputs is None else gate_inputs
+    loglik = smoothing.walk(path_arrays(model, drive), x, words_of(codes), given, 0, path)
     return _posterior(path, loglik, model.drift.latent_dim)
 
 

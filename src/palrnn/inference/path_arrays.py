@@ -19,7 +19,8 @@ class PathArrays(NamedTuple):
     These are the model's own coordinates, in which Q is diagonal, as the backward kernels of a path want it;
     in those of `FilterArrays` it is not.
 
-    ``A (D,)``, ``Ft (D, D)`` the transpose of A + W, ``h (D,)``, ``process (D,)`` the diagonal of Q,
+    ``A (D,)``, ``Ft (D, D)`` the transpose of A + W, ``h (1, D)`` the bias, or ``(T, D)`` that of each
+    transition, h + C s_t, ``process (D,)`` the diagonal of Q,
     ``precision (D,)`` that of Q^(-1/2), ``observation (N,)`` that of R, and ``gate (P,)`` the variance of the
     gate noise, once per gated unit. The gated units are M-P, ..., M-1; ``latent_dim`` is M.
     """
@@ -34,12 +35,14 @@ class PathArrays(NamedTuple):
     latent_dim: int
 
 
-def path_arrays(model: PALRNN) -> PathArrays:
-    """Return the padded arrays of ``model``."""
+def path_arrays(model: PALRNN, drive: Floats | None = None) -> PathArrays:
+    """Return the padded arrays of ``model``; ``drive (T, M)`` is C s_t, None without inputs."""
     drift = model.drift
     dim, latent = padded(drift.latent_dim), drift.latent_dim
-    A, h, process, precision = (aligned((dim,)) for _ in range(4))
-    A[:latent], h[:latent], process[:latent] = drift.A, drift.h, model.process_variances
+    A, process, precision = (aligned((dim,)) for _ in range(3))
+    A[:latent], process[:latent] = drift.A, model.process_variances
+    h = aligned((1 if drive is None else len(drive), dim))
+    h[:, :latent] = drift.h if drive is None else drift.h + drive
     precision[:latent] = 1.0 / np.sqrt(process[:latent])
     Ft = aligned((dim, dim))
     Ft[:latent, :latent] = (drift.W + np.diag(drift.A)).T

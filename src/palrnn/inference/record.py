@@ -13,6 +13,7 @@ from palrnn.engine.checks import Floats
 from palrnn.inference.config import FilterConfig
 from palrnn.inference.kernels.one_belief import WORD
 from palrnn.model import PALRNN
+from palrnn.model.inputs import offsets
 
 
 class FilterDiedError(ArithmeticError):
@@ -70,7 +71,8 @@ class Filtered:
 
     ``config`` says how it was made; ``collected`` holds what `rbpf` was asked to collect besides. The rest is
     what `smooth` needs: the codes of all particles as bits in ``code_words (T-1, particles, words)``, their
-    ``ancestors``, the final ``log_weights``, the ``key`` of the random numbers.
+    ``ancestors``, the final ``log_weights``, the ``key`` of the random numbers, the data ``x (T, N)`` and, of
+    a driven model, its ``inputs (T, K)``.
     """
 
     increments: Floats
@@ -89,6 +91,12 @@ class Filtered:
     ancestors: NDArray[np.int32] = field(repr=False)
     log_weights: Floats = field(repr=False)
     key: int = field(repr=False)
+    inputs: Floats | None = field(default=None, repr=False)
+
+    @property
+    def drive(self) -> Floats | None:
+        """C s_t, what inputs add to each step, ``(T, M)``; None where there are none."""
+        return offsets(self.model, self.inputs)
 
     @property
     def particles(self) -> int:

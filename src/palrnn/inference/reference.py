@@ -4,12 +4,13 @@ It says what the filter is, runs every kind of model, and is what the compiled o
 against: both draw the same numbers, so that they agree particle by particle. The model is
 
     u_t = G z_t + g + gate noise,   c_t = 1{u_t > 0}                        the gates             (eq. probit)
-    z_{t+1} = J(c_t) z_t + b(c_t) + N(0, Q)                                 the states     (eq. ssmtransition)
+    z_{t+1} = J(c_t) z_t + b(c_t) + C s_t + N(0, Q)                         the states     (eq. ssmtransition)
     x_t = B z_t + d + N(0, R)                                               the data       (eq. ssmtransition)
 
 for any `Surrogate` (its ``gate_map`` and ``affine``), any noise and any observation map. Given the gates it
 is linear and Gaussian: gates are sampled, states are not. Each particle carries a Gaussian belief over z_t
-given its gates so far and x_{1:t}. Arrays have one row per particle: ``(n, ...)``.
+given its gates so far and x_{1:t}. Arrays have one row per particle: ``(n, ...)``. ``drive (T, M)`` are the
+rows C s_t of a model with inputs, None for one without.
 """
 
 from __future__ import annotations
@@ -55,7 +56,13 @@ class Gates(NamedTuple):
 
 
 def filter_pass(
-    model: PALRNN, x: Floats, config: FilterConfig, key: int, schedule: NDArray[np.int8], record: Record
+    model: PALRNN,
+    x: Floats,
+    drive: Floats | None,
+    config: FilterConfig,
+    key: int,
+    schedule: NDArray[np.int8],
+    record: Record,
 ) -> Iterator[Steps]:
     """Fill the ``record`` of one pass, and yield each transition when it is finished.
 
@@ -66,7 +73,10 @@ def filter_pass(
     record.mean[0] = beliefs.mean[0]
     for t in range(steps):
         noise = gate_noise(key, t, n, model.drift.gated)
-        codes, beliefs, log_likelihood = transition(model, gates, beliefs, noise, config.target, x[t + 1])
+        push = None if drive is None else drive[t]
+        codes, beliefs, log_likelihood = transition(
+            model, gates, beliefs, noise, config.target, x[t + 1], push
+        )
         log_weights[:], record.increments[t] = reweigh(log_weights, log_likelihood)
         if math.isnan(record.increments[t]):
             raise FilterDiedError.at(t, steps, n)
@@ -88,14 +98,29 @@ def filter_pass(
 
 
 def transition(
-    model: PALRNN, gates: Gates, beliefs: Beliefs, noise: Floats, target: str, x: Floats
+    model: PALRNN,
+    gates: Gates,
+    beliefs: Beliefs,
+    noise: Floats,
+    target: str,
+    x: Floats,
+    push: Floats | None = None,
 ) -> tuple[Bools, Beliefs, Floats]:
-    """Take all particles to the next row ``x (N,)``: return codes, beliefs given it, and log p(x | past)."""
+    """Take all particles to the next row ``x (N,)``: return codes, beliefs given it, and log p(x | past).
+
+    ``push (M,)`` is C s_t.
+    """
     with np.errstate(all="ignore"):  # what overflows is a dead particle
         codes, beliefs = draw_gates(beliefs, gates, noise, target)
-        J, b = model.drift.affine(codes)
+        J, b = pushed_affine(model, codes, push)
         beliefs = predict(beliefs, J, b, model.process_covariance)
         return codes, *observe(beliefs, model, x)
+
+
+def pushed_affine(model: PALRNN, codes: NDArray[Any], push: Floats | None) -> tuple[Floats, Floats]:
+    """Return J(c) and b(c) + C s_t of a transition, ``push (M,)`` being C s_t; None without inputs."""
+    J, b = model.drift.affine(codes)
+    return J, b if push is None else b + push
 
 
 def gates_of(model: PALRNN) -> Gates:
@@ -283,8 +308,9 @@ class Cloud:
         self.log_weights = np.full(config.particles, -math.log(config.particles))
         self.codes: Bools | None = None
 
-    def advance(self, t: int, x: Floats) -> float:
-        """Take transition ``t`` to the next row ``x (N,)``; return the increment, NaN if all have died."""
+    def advance(self, t: int, x: Floats, push: Floats | None = None) -> float:
+        """Take transition ``t``, pushed by C s_t, to the row ``x (N,)``; return the increment, NaN if all
+        died."""
         n, drift = self.config.particles, self.model.drift
         if t > 0 and effective_sample_size(self.weights) < self.config.ess_threshold * n:
             ancestors = np.arange(n, dtype=np.int32)
@@ -294,7 +320,7 @@ class Cloud:
             self.log_weights[:] = -math.log(n)
         noise = gate_noise(self.key, t, n, drift.gated)
         self.codes, self._beliefs, log_likelihood = transition(
-            self.model, self._gates, self._beliefs, noise, self.config.target, x
+            self.model, self._gates, self._beliefs, noise, self.config.target, x, push
         )
         self.log_weights, increment = reweigh(self.log_weights, log_likelihood)
         return increment

@@ -25,6 +25,7 @@ from palrnn.inference.reference import (
     initial_beliefs,
     observe,
     predict,
+    pushed_affine,
     resampling_noise,
     reweigh,
     roots,
@@ -35,15 +36,15 @@ from palrnn.model import PALRNN
 
 
 class ConditionalFilter:
-    """The conditional filter of ``model`` on ``x (T, N)``, with some ``particles``."""
+    """The conditional filter of ``model`` on ``x (T, N)``, with some ``particles``; ``drive`` is C s_t."""
 
-    def __init__(self, model: PALRNN, x: Floats, particles: int) -> None:
-        self._model, self._x, self._particles = model, x, particles
+    def __init__(self, model: PALRNN, x: Floats, particles: int, drive: Floats | None = None) -> None:
+        self._model, self._x, self._particles, self._drive = model, x, particles, drive
 
     def sweep(self, path: Floats, key: int) -> Floats:
         """Return the path that follows ``path (T-1, P)`` in the chain, with the random stream ``key``."""
-        model, x, n = self._model, self._x, self._particles
-        gates, messages = gates_of(model), path_messages(model, x, path)
+        model, x, n, drive = self._model, self._x, self._particles, self._drive
+        gates, messages = gates_of(model), path_messages(model, x, path, drive)
         beliefs, log_weights = initial_beliefs(model, x[0], n), np.zeros(n)
         inputs, ancestors = np.empty((len(path), n, path.shape[1])), np.zeros((len(path), n), dtype=np.int32)
         slot = 0
@@ -63,7 +64,7 @@ class ConditionalFilter:
             noise[slot] = roots(S[None])[1][0] @ (given - gates.G @ beliefs.mean[slot] - gates.g)
             beliefs, inputs[t], _ = condition(beliefs, gates.G, gates.g, gates.covariance, noise=noise)
             inputs[t, slot] = given  # the same up to rounding, which must not change a sign
-            J, b = model.drift.affine(inputs[t] > 0)
+            J, b = pushed_affine(model, inputs[t] > 0, None if drive is None else drive[t])
             beliefs = predict(beliefs, J, b, model.process_covariance)
             beliefs, log_likelihood = observe(beliefs, model, x[t + 1])
             log_weights, increment = reweigh(log_weights, log_likelihood)
@@ -76,7 +77,9 @@ class ConditionalFilter:
         return after
 
 
-def path_messages(model: PALRNN, x: Floats, path: Floats) -> list[tuple[Floats, Floats]]:
+def path_messages(
+    model: PALRNN, x: Floats, path: Floats, drive: Floats | None = None
+) -> list[tuple[Floats, Floats]]:
     """Return Omega_t ``(M, M)`` and lambda_t ``(M,)`` for each transition of a path, u_t included."""
     dim, gates = model.drift.latent_dim, gates_of(model)
     B, d, R = model.observation_map.B, model.observation_map.d, model.observation_covariance
@@ -90,7 +93,7 @@ def path_messages(model: PALRNN, x: Floats, path: Floats) -> list[tuple[Floats, 
         seen = np.flatnonzero(~np.isnan(x[t + 1]))
         gain = np.linalg.solve(R[np.ix_(seen, seen)], B[seen]).T
         Omega, vector = Omega + gain @ B[seen], vector + gain @ (x[t + 1, seen] - d[seen])
-        J, b = model.drift.affine(path[t] > 0)
+        J, b = pushed_affine(model, path[t] > 0, None if drive is None else drive[t])
         # (Omega^(-1) + Q)^(-1) = Omega - Omega C S^(-1) C^T Omega with S = I + C^T Omega C, Q = C C^T
         left = Omega @ C
         kept = np.linalg.solve(np.eye(dim) + C.T @ left, left.T)

@@ -31,6 +31,7 @@ from palrnn.inference.reference import (
     initial_beliefs,
     observe,
     predict,
+    pushed_affine,
     roots,
     times,
     transposed,
@@ -56,11 +57,17 @@ class PathBeliefs(NamedTuple):
     log_likelihood: Floats
 
 
-def walk(model: PALRNN, x: Floats, codes: NDArray[np.bool_], inputs: Floats | None = None) -> PathBeliefs:
+def walk(
+    model: PALRNN,
+    x: Floats,
+    codes: NDArray[np.bool_],
+    gate_inputs: Floats | None = None,
+    drive: Floats | None = None,
+) -> PathBeliefs:
     """Run the Kalman filter along the gate paths ``codes (S, T-1, P)``.
 
-    Beliefs are conditioned on the noisy gate ``inputs (S, T-1, P)``, if there are any, as under the exact
-    target; without, on nothing but the data.
+    Beliefs are conditioned on the noisy ``gate_inputs (S, T-1, P)``, if there are any, as under the exact
+    target; without, on nothing but the data. ``drive (T, M)`` is C s_t, if the model has inputs.
     """
     paths, steps, dim = codes.shape[0], codes.shape[1], model.drift.latent_dim
     Q, C = model.process_covariance, model.process.root(dim)
@@ -69,9 +76,9 @@ def walk(model: PALRNN, x: Floats, codes: NDArray[np.bool_], inputs: Floats | No
     gain, root = np.empty((steps, paths, dim, dim)), np.empty((steps + 1, paths, dim, dim))
     filtered, log_likelihood = [beliefs], np.zeros(paths)
     for t in range(steps):
-        if inputs is not None:
-            beliefs, _, _ = condition(beliefs, gates.G, gates.g, gates.covariance, value=inputs[:, t])
-        J, b = model.drift.affine(codes[:, t])
+        if gate_inputs is not None:
+            beliefs, _, _ = condition(beliefs, gates.G, gates.g, gates.covariance, value=gate_inputs[:, t])
+        J, b = pushed_affine(model, codes[:, t], None if drive is None else drive[t])
         mean[t] = beliefs.mean
         gain[t], root[t] = backward_kernel(beliefs, J, C)
         beliefs = predict(beliefs, J, b, Q)
@@ -96,14 +103,14 @@ def traced_inputs(filtered: Filtered, lineages: NDArray[np.int32], codes: NDArra
 
     ``lineages (S, T-1)`` are slots of the filter, ``codes (S, T-1, P)`` their gates. The noise is made again.
     """
-    model, x, n = filtered.model, filtered.x, filtered.particles
+    model, x, n, drive = filtered.model, filtered.x, filtered.particles, filtered.drive
     gates, beliefs = gates_of(model), initial_beliefs(model, x[0], len(lineages))
     inputs = np.empty(codes.shape)
     with np.errstate(all="ignore"):  # an explosion is noticed by those who ask for states
         for t, slots in enumerate(lineages.T):
             noise = gate_noise(filtered.key, t, n, model.drift.gated)[slots]
             beliefs, inputs[:, t], _ = condition(beliefs, gates.G, gates.g, gates.covariance, noise=noise)
-            J, b = model.drift.affine(codes[:, t])
+            J, b = pushed_affine(model, codes[:, t], None if drive is None else drive[t])
             beliefs = predict(beliefs, J, b, model.process_covariance)
             beliefs, _ = observe(beliefs, model, x[t + 1])
     return inputs

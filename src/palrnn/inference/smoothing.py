@@ -42,8 +42,8 @@ class Smoothed:
     """Draws from the smoothing distribution: S gate paths, K state trajectories for each.
 
     - ``codes (S, T-1, P)``: the gates of each path
-    - ``inputs (S, T-1, P)``: the noisy gate inputs u, of which the codes are the signs; NaN under the paper's
-      target, which does not condition on them
+    - ``gate_inputs (S, T-1, P)``: the noisy gate inputs u, of which the codes are the signs; NaN under the
+      paper's target, which does not condition on them
     - ``states (S, K, T, M)``: states given the path and all data
     - ``lineages (S, T-1)``: numbers for the draws that make up each path, the same for the same draw
     - ``distinct (T-1,)``: how many different draws the paths pass through at each time
@@ -51,7 +51,7 @@ class Smoothed:
     """
 
     codes: NDArray[np.bool_] = field(repr=False)
-    inputs: Floats = field(repr=False)
+    gate_inputs: Floats = field(repr=False)
     states: Floats = field(repr=False)
     lineages: NDArray[np.int32] = field(repr=False)
     distinct: NDArray[np.int64]
@@ -127,7 +127,7 @@ def drawn_paths(
     """Return what `smooth` returns, without warnings."""
     draws = as_int(states_per_path, "states_per_path", least=1)
     drawn, method = drawn_gates(filtered, paths=paths, seed=seed, method=method, sweeps=sweeps)
-    states = drawn_states(filtered.model, filtered.x, drawn, draws, seed)
+    states = drawn_states(filtered.model, filtered.x, drawn, draws, seed, filtered.drive)
     return Smoothed(drawn.codes, drawn.inputs, states, drawn.lineages, drawn.distinct, method)
 
 
@@ -146,12 +146,17 @@ def drawn_gates(
     return gibbs_paths(filtered, paths, sweeps, seed), method
 
 
-def drawn_states(model: PALRNN, x: Floats, paths: GatePaths, draws: int, seed: int) -> Floats:
-    """Return ``draws`` states for each path, ``(S, K, T, M)``; a path has its own random stream."""
+def drawn_states(
+    model: PALRNN, x: Floats, paths: GatePaths, draws: int, seed: int, drive: Floats | None = None
+) -> Floats:
+    """Return ``draws`` states for each path, ``(S, K, T, M)``; a path has its own random stream.
+
+    ``drive (T, M)`` is C s_t, None without inputs.
+    """
     noise = np.empty((len(paths.codes), draws, len(x), model.drift.latent_dim))
     for s in range(len(noise)):
         generator(seed, _STATES, s).standard_normal(out=noise[s])
-    states = states_given_paths(model.drift, model, x, paths, noise)
+    states = states_given_paths(model.drift, model, x, drive, paths, noise)
     if not (np.abs(states) < _BEYOND).all():
         raise FilterDiedError(
             "the states given a gate path are beyond all bounds, and their covariances no longer positive"
@@ -161,7 +166,9 @@ def drawn_states(model: PALRNN, x: Floats, paths: GatePaths, draws: int, seed: i
 
 
 @singledispatch
-def states_given_paths(drift: Any, model: PALRNN, x: Floats, paths: GatePaths, noise: Floats) -> Floats:
+def states_given_paths(
+    drift: Any, model: PALRNN, x: Floats, drive: Floats | None, paths: GatePaths, noise: Floats
+) -> Floats:
     """Return states drawn given each path, made of standard normal ``noise (S, K, T, M)``, which is used up.
 
     `reference_smoothing`, unless something is registered for this kind of ``drift``.
@@ -172,18 +179,20 @@ def states_given_paths(drift: Any, model: PALRNN, x: Floats, paths: GatePaths, n
         some = slice(first, first + size)
         with np.errstate(all="ignore"):  # an explosion is noticed by the caller
             walk = reference_smoothing.walk(
-                model, x, paths.codes[some], None if inputs is None else inputs[some]
+                model, x, paths.codes[some], None if inputs is None else inputs[some], drive
             )
             noise[some] = reference_smoothing.sampled_states(walk, noise[some])
     return noise
 
 
 @states_given_paths.register
-def _(drift: ALRNN, model: PALRNN, x: Floats, paths: GatePaths, noise: Floats) -> Floats:
+def _(
+    drift: ALRNN, model: PALRNN, x: Floats, drive: Floats | None, paths: GatePaths, noise: Floats
+) -> Floats:
     if not model.is_standard:
-        return states_given_paths.dispatch(object)(drift, model, x, paths, noise)
+        return states_given_paths.dispatch(object)(drift, model, x, drive, paths, noise)
     steps, words = paths.lineages.shape[1], words_of(paths.codes)
-    system, room = path_arrays(model), empty_path(model, x)
+    system, room = path_arrays(model, drive), empty_path(model, x)
     before = np.full(steps, -1, dtype=np.int32)
     for s in np.lexsort(paths.lineages.T[::-1]):
         shared = _shared(before, paths.lineages[s])

@@ -17,6 +17,7 @@ from palrnn.inference.forecasts import Forecast
 from palrnn.inference.particle_filter import checked_model, engine_of, stream
 from palrnn.inference.record import FilterDiedError
 from palrnn.model import PALRNN, Surrogate
+from palrnn.model.inputs import checked_inputs, offsets
 from palrnn.model.palrnn import sampled_states
 
 
@@ -30,6 +31,10 @@ class Stepper:
 
     With the same settings and the same rows it draws the same numbers as `rbpf`, and so the same gates and
     increments to the last bit. Its memory does not grow with the number of rows.
+
+    A driven model takes the row of inputs that belongs to each row: ``Stepper(model, x[0], inputs=s[0])`` and
+    ``stepper.update(x[t], inputs=s[t])``, just as they stand in the file. ``s[t]`` acts on the step that
+    leaves row t: it is remembered until the next row comes.
     """
 
     def __init__(
@@ -37,11 +42,14 @@ class Stepper:
         model: PALRNN,
         x0: ArrayLike,
         config: FilterConfig | None = None,
+        *,
+        inputs: ArrayLike | None = None,
         **settings: Unpack[FilterSettings],
     ) -> None:
         self.config = filter_config(config, settings)
         self.model = checked_model(model)
         start = as_shape(x0, "x0", (model.drift.observed_dim,))
+        self._latest = self._checked_row(inputs)
         pin_blas()
         engine = engine_of(model.drift, model)
         self._cloud: Any = engine.Cloud(model, start, self.config, stream(self.config.seed))
@@ -51,18 +59,30 @@ class Stepper:
         self.log_evidence = 0.0
         self._died = False
 
-    def update(self, x: ArrayLike) -> float:
-        """Take the next row ``x (N,)``; return the log of its evidence given all rows before."""
+    def update(self, x: ArrayLike, *, inputs: ArrayLike | None = None) -> float:
+        """Take the next row ``x (N,)``; return the log of its evidence given all rows before.
+
+        ``inputs (K,)`` of a driven model are those of this row, and act on the step to the one after it.
+        """
         row = as_floats(x, "x", allow_nan=True)
         if row.shape != (self.model.drift.observed_dim,):
             raise ValueError(f"x must have shape ({self.model.drift.observed_dim},), got {row.shape}")
-        increment = math.nan if self._died else self._cloud.advance(self.rows - 1, row)
+        given, push = self._checked_row(inputs), offsets(self.model, self._latest)
+        increment = math.nan if self._died else self._cloud.advance(self.rows - 1, row, push)
         if math.isnan(increment):
             self._died = True
             raise FilterDiedError.at(self.rows - 1, self.rows, self.config.particles)
         self.rows += 1
         self.log_evidence += increment
+        self._latest = given
         return float(increment)
+
+    def _checked_row(self, inputs: ArrayLike | None) -> Floats | None:
+        """Return one row of inputs as ``(K,)``; None where the model takes none."""
+        drift = self.model.drift
+        if inputs is None or not drift.input_dim:
+            return checked_inputs(drift, inputs, 1)
+        return as_shape(inputs, "inputs", (drift.input_dim,))
 
     @property
     def mean(self) -> Floats:
@@ -82,16 +102,27 @@ class Stepper:
         return float(1.0 / np.sum(self._cloud.weights**2))
 
     def forecast(
-        self, steps: int, *, paths: int = 200, seed: int = 0, drifts: Sequence[Surrogate] | None = None
+        self,
+        steps: int,
+        *,
+        inputs: ArrayLike | None = None,
+        paths: int = 200,
+        seed: int = 0,
+        drifts: Sequence[Surrogate] | None = None,
     ) -> Forecast:
         """Return sampled observations of the next ``steps`` rows, process and observation noise included.
 
         Each path starts from a state drawn from the belief given all rows so far. ``drifts``, draws from a
         posterior say, take turns in place of the model's own; the filter itself is that of the model.
+
+        A driven model needs the ``inputs (steps, K)`` of the rows to come, one for each. The first step is
+        driven by the inputs of the latest row, which the stepper has; those of the last row act on nothing.
         """
         length, count = as_int(steps, "steps", least=1), as_int(paths, "paths", least=1)
         rng = generator(as_int(seed, "seed", least=0), "forecast")
         model, drift = self.model, self.model.drift
+        given = checked_inputs(drift, inputs, length)
+        driving = None if given is None else np.vstack([self._latest, given[:-1]])
         chosen = rng.choice(self.config.particles, size=count, p=self._cloud.weights)
         beliefs = self._cloud.beliefs(chosen)
         starts = beliefs.mean + _drawn(beliefs.cov, rng.standard_normal(beliefs.mean.shape))
@@ -101,6 +132,8 @@ class Stepper:
             observation = model.observation.scaled(rng.standard_normal((length, drift.observed_dim)))
             uniforms = rng.random((length, drift.gated))
             one = drift if not drifts else drifts[s % len(drifts)]
+            pushes = offsets(one, driving)
+            process = process if pushes is None else process + pushes
             states, _, _ = sampled_states(one, model.gate_std, starts[s], process, uniforms)
             ahead = model.observation_map(states[1:])
             found[s, : len(ahead)] = ahead + observation[: len(ahead)]

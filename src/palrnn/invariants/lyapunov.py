@@ -19,6 +19,7 @@ from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_float, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
+from palrnn.invariants.drive import checked_drive, drive_offsets
 from palrnn.invariants.kernels import lyapunov as kernels
 from palrnn.model import ALRNN, BOUND, PALRNN, Surrogate, drift_of
 from palrnn.model.engine import gate_inputs, pieces
@@ -98,6 +99,7 @@ def lyapunov_spectrum(
     model: Surrogate | PALRNN | System,
     x1: ArrayLike | None = None,
     *,
+    inputs: ArrayLike | None = None,
     steps: int = 10_000,
     discard: int = 1000,
     dt: float = 0.01,
@@ -115,15 +117,19 @@ def lyapunov_spectrum(
     - `System`: the RK4 map of step ``dt``, from the raw state ``x1`` or one on the attractor.
 
     During ``discard`` the tangent directions align as well; they start at random, as do the noises, from
-    ``seed``. A rollout that diverges raises `DivergenceError`, which tells at which step.
+    ``seed``. A rollout that diverges raises `DivergenceError`, which tells at which step. The exponents of a
+    driven model are those along ``inputs (T, K)``, whose first row acts on the first step, and which are
+    repeated where the run outlasts them.
     """
     steps, discard = as_int(steps, "steps", least=_LEAST_STEPS), as_int(discard, "discard")
     dt = as_float(dt, "dt", above=0.0)
     pin_blas()
     if isinstance(model, System):
+        if inputs is not None:
+            raise ValueError("inputs must be None for a System, which has its drive in its equations")
         run: _Run = _SystemRun(model, x1, dt)
     else:
-        run = _ModelRun(model, x1, process_noise, seed)
+        run = _ModelRun(model, x1, inputs, process_noise, seed)
     dim = len(run.z)
     k = dim if k is None else as_int(k, "k", least=1, most=dim)
     # random directions: those along the axes can be invariant, and then never see the others' growth
@@ -147,13 +153,19 @@ class _Run(Protocol):
 
 class _ModelRun:
     def __init__(
-        self, model: Surrogate | PALRNN, x1: ArrayLike | None, process_noise: bool, seed: int
+        self,
+        model: Surrogate | PALRNN,
+        x1: ArrayLike | None,
+        inputs: ArrayLike | None,
+        process_noise: bool,
+        seed: int,
     ) -> None:
         self.drift = drift = drift_of(model)
         if x1 is None:
             raise ValueError(f"x1 must be the first observation, of shape ({drift.observed_dim},), got None")
         self.z = drift.embed(as_shape(x1, "x1", (drift.observed_dim,)))
         self.model, self.rng, self.noisy = model, generator(seed), process_noise
+        self.drive, self.done = checked_drive(drift, inputs), 0
         if isinstance(model, PALRNN) and process_noise:
             self.z += model.start_noise.scaled(self.rng.standard_normal(drift.latent_dim))
 
@@ -165,6 +177,10 @@ class _ModelRun:
             normals = self.rng.standard_normal((steps, drift.latent_dim))
             process = self.model.process.scaled(normals) if self.noisy else 0.0 * normals
             uniforms = self.rng.random((steps, drift.gated))
+        pushes = drive_offsets(drift, self.drive, self.done, steps)
+        if pushes is not None:
+            process = pushes + process if len(process) else pushes
+        self.done += steps
         return carried(drift, gate_std, process, uniforms, steps, self.z, V, first, block, sums)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats
 from palrnn.engine.seeds import generator
+from palrnn.invariants.drive import drives_offsets
 from palrnn.invariants.spectrum import spectrum_distance
 from palrnn.invariants.state_space import dstsp
 from palrnn.model import Surrogate
@@ -57,6 +58,7 @@ def scores_over_starts(
     *,
     standardizer: Standardizer,
     discard: int,
+    drives: Floats | None = None,
     noise: Floats | None = None,
     seed: int = 0,
     **counting: Any,
@@ -64,10 +66,12 @@ def scores_over_starts(
     """Return the scores against ``reference (T, N)``, raw, of runs of its length from ``starts (S, N)``.
 
     ``starts`` are in the model's coordinates; the first ``discard`` steps do not count. With ``noise (N,)``,
-    white noise of these deviations, raw, is added to the runs. ``counting`` are settings of `dstsp`.
+    white noise of these deviations, raw, is added to the runs. ``drives (S, T, K)`` are the inputs of each
+    run of a driven model, repeated where they end. ``counting`` are settings of `dstsp`.
     """
     length = len(reference)
-    runs = advance(drift, drift.embed(starts), discard + length)[discard:, :, : drift.observed_dim]
+    pushes = drives_offsets(drift, drives, 0, discard + length)
+    runs = advance(drift, drift.embed(starts), discard + length, pushes)[discard:, :, : drift.observed_dim]
     scores = np.tile([np.inf, 1.0], (len(starts), 1))
     for s in range(len(starts)):
         if np.abs(runs[:, s]).max() <= BOUND:

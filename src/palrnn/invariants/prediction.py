@@ -13,6 +13,7 @@ from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
 from palrnn.engine.kernel import pin_blas
 from palrnn.model import PALRNN, Surrogate, drift_of
 from palrnn.model.engine import step
+from palrnn.model.inputs import checked_inputs, offsets
 
 _CHUNK = 4096
 
@@ -51,6 +52,7 @@ def prediction_error(
     x: ArrayLike,
     n: int = 20,
     *,
+    inputs: ArrayLike | None = None,
     dt: float = 0.01,
     lyapunov: float | None = None,
     threshold: float = 0.4,
@@ -65,7 +67,8 @@ def prediction_error(
     deviation of ``x`` from its mean, looked for up to ``horizon`` steps and counted in Lyapunov times ``1 /
     lyapunov``, for the largest exponent of the true system per unit of time.
 
-    With gaps (NaN), forecasts start at rows that have none, and are compared with what was seen.
+    With gaps (NaN), forecasts start at rows that have none, and are compared with what was seen. A driven
+    model is given ``inputs (T, K)``, also those after the start of a forecast.
     """
     drift = drift_of(model)
     n = as_int(n, "n", least=1)
@@ -77,11 +80,12 @@ def prediction_error(
     possible = _starts(series, horizon)
     starts = min(as_int(starts, "starts", least=1), len(possible))
     exponent = None if lyapunov is None else as_float(lyapunov, "lyapunov", above=0.0)
+    pushes = offsets(drift, checked_inputs(drift, inputs, len(series)))
     pin_blas()
     chosen = possible[np.linspace(0, len(possible) - 1, starts).astype(np.int64)]
-    valid = _valid_steps(drift, series, chosen, horizon, threshold)
+    valid = _valid_steps(drift, series, pushes, chosen, horizon, threshold)
     valid_time = None if exponent is None else float(valid.mean()) * dt * exponent
-    return PredictionError(_mean_squares(drift, series, n), valid, valid_time, horizon, threshold)
+    return PredictionError(_mean_squares(drift, series, pushes, n), valid, valid_time, horizon, threshold)
 
 
 def _starts(series: Floats, ahead: int) -> NDArray[np.int64]:
@@ -92,11 +96,11 @@ def _starts(series: Floats, ahead: int) -> NDArray[np.int64]:
     return starts
 
 
-def _mean_squares(drift: Surrogate, series: Floats, n: int) -> Floats:
+def _mean_squares(drift: Surrogate, series: Floats, pushes: Floats | None, n: int) -> Floats:
     total, counts, starts = np.zeros(n), np.zeros(n), _starts(series, n)
     for first in range(0, len(starts), _CHUNK):
         begin = starts[first : first + _CHUNK]
-        for ahead, seen in enumerate(_forecasts(drift, series[begin], n), start=1):
+        for ahead, seen in enumerate(_forecasts(drift, series, pushes, begin, n), start=1):
             total[ahead - 1] += _squares(seen, series[begin + ahead]).sum()
             counts[ahead - 1] += np.count_nonzero(~np.isnan(series[begin + ahead]))
     # nothing seen that far ahead of any start: nothing is known about the error there
@@ -104,11 +108,16 @@ def _mean_squares(drift: Surrogate, series: Floats, n: int) -> Floats:
 
 
 def _valid_steps(
-    drift: Surrogate, series: Floats, begin: NDArray[np.int64], horizon: int, threshold: float
+    drift: Surrogate,
+    series: Floats,
+    pushes: Floats | None,
+    begin: NDArray[np.int64],
+    horizon: int,
+    threshold: float,
 ) -> Floats:
     variance = np.nanvar(series, axis=0)
     valid = np.full(len(begin), float(horizon))
-    for ahead, seen in enumerate(_forecasts(drift, series[begin], horizon), start=1):
+    for ahead, seen in enumerate(_forecasts(drift, series, pushes, begin, horizon), start=1):
         truth = series[begin + ahead]
         bound = threshold**2 * np.where(np.isnan(truth), 0.0, variance).sum(axis=1)
         # a step counts only if all before it did
@@ -117,13 +126,17 @@ def _valid_steps(
     return valid
 
 
-def _forecasts(drift: Surrogate, x: Floats, n: int) -> Iterator[Floats]:
-    """Yield the forecasts 1, ..., n steps ahead of each row of ``x (S, N)``."""
-    z = drift.embed(x)
-    for _ in range(n):
+def _forecasts(
+    drift: Surrogate, series: Floats, pushes: Floats | None, begin: NDArray[np.int64], n: int
+) -> Iterator[Floats]:
+    """Yield the forecasts 1, ..., n steps ahead of the rows ``begin (S,)``; ``pushes (T, M)`` are C s."""
+    z = drift.embed(series[begin])
+    for ahead in range(n):
         # an unstable model overflows on its way; its error is then infinite, which is the truth
         with np.errstate(over="ignore", invalid="ignore"):
             z = step(drift, z)
+            if pushes is not None:
+                z = z + pushes[begin + ahead]
         yield z[:, : drift.observed_dim]
 
 

@@ -22,6 +22,7 @@ from palrnn.invariants.lyapunov import DivergenceError, LyapunovSpectrum, lyapun
 from palrnn.invariants.spectrum import spectrum_distance
 from palrnn.invariants.state_space import StateSpaceDivergence, dstsp
 from palrnn.model import PALRNN, Surrogate, drift_of
+from palrnn.model.inputs import checked_inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,7 @@ def quantities_of_interest(
     model: Surrogate | PALRNN,
     reference: ArrayLike,
     *,
+    inputs: ArrayLike | None = None,
     standardizer: Standardizer | None = None,
     x1: ArrayLike | None = None,
     steps: int | None = None,
@@ -98,20 +100,24 @@ def quantities_of_interest(
 
     A surrogate runs with hard gates, a `PALRNN` is sampled with all its noise (pass ``model.drift`` for its
     hard-gated counterpart). The run starts at ``x1``, by default the first reference point that has no gap
-    (NaN, which `dstsp` and `spectrum_distance` leave out), and keeps
-    ``steps`` states, by default as many as the reference has, after ``discard``. Compared are the observed
-    coordinates, with observation noise only if ``observation_noise``. ``k`` Lyapunov exponents come from the
-    same start and length. ``bins`` to ``delay`` are settings of `dstsp`.
+    (NaN, which `dstsp` and `spectrum_distance` leave out), and keeps ``steps`` states, by default as many as
+    the reference has, after ``discard``. Compared are the observed coordinates, with observation noise only
+    if ``observation_noise``. ``k`` Lyapunov exponents come from the same start and length. ``bins`` to
+    ``delay`` are settings of `dstsp`. A driven model runs along ``inputs (T, K)``, from the row of the start
+    on, or from the first for a given ``x1``, and from their beginning again where the run outlasts them.
     """
     seen = drift_of(model).observed_dim
     truth = as_series(reference, "reference", dim=seen, allow_nan=True)
-    first = truth[first_whole_row(truth, "reference")] if x1 is None else as_shape(x1, "x1", (seen,))
+    row = first_whole_row(truth, "reference") if x1 is None else 0
+    first = truth[row] if x1 is None else as_shape(x1, "x1", (seen,))
+    drive = checked_inputs(model, inputs, len(truth))
     scale = Standardizer(np.zeros(seen), np.ones(seen)) if standardizer is None else standardizer
     as_instance(scale, "standardizer", Standardizer)
     return quantities_from(
         model,
         scale.transform(first),
         truth,
+        inputs=None if drive is None else np.roll(drive, -row, axis=0),
         standardizer=scale,
         steps=len(truth) if steps is None else steps,
         discard=discard,
@@ -132,6 +138,7 @@ def quantities_from(
     start: Floats,
     reference: Floats,
     *,
+    inputs: Floats | None = None,
     standardizer: Standardizer,
     steps: int,
     discard: int,
@@ -145,13 +152,17 @@ def quantities_from(
     sigma: float = 20.0,
     seed: int = 0,
 ) -> Quantities:
-    """Return the same for a run from ``start (N,)`` in the model's own coordinates."""
+    """Return the same for a run from ``start (N,)`` in the model's own coordinates.
+
+    The first row of ``inputs`` acts on its first step.
+    """
     steps = as_int(steps, "steps", least=20)
-    run = free_run(model, start, steps, discard, observation_noise=observation_noise, seed=seed)
+    how: dict[str, Any] = {"inputs": inputs, "seed": seed}
+    run = free_run(model, start, steps, discard, observation_noise=observation_noise, **how)
     states, generated, diverged = run.states, standardizer.inverse(run.observed), run.diverged_at
     if diverged is None:
         try:
-            lyapunov = lyapunov_spectrum(model, start, steps=steps, discard=discard, dt=dt, k=k, seed=seed)
+            lyapunov = lyapunov_spectrum(model, start, steps=steps, discard=discard, dt=dt, k=k, **how)
             settings: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol}
             divergence = dstsp(generated, reference, **settings, delay=delay, seed=seed)
             distance = spectrum_distance(generated, reference, sigma=sigma)

@@ -14,6 +14,7 @@ from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.plain import plain
 from palrnn.engine.shown import Shown, curves_svg
+from palrnn.invariants.drive import drives_from
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import SETTLE, Floor, dstsp_floor, spectrum_floor
 from palrnn.invariants.lyapunov import LyapunovSpectrum, lyapunov_spectrum
@@ -23,9 +24,10 @@ from palrnn.invariants.quantities import Quantities, quantities_of_interest
 from palrnn.invariants.state_space import delay_for
 from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
 from palrnn.invariants.verdict import Verdict, verdict
-from palrnn.invariants.viability import Viability, spread_starts, viability
+from palrnn.invariants.viability import Viability, spread_rows, viability
 from palrnn.model import PALRNN, Surrogate, drift_of
 from palrnn.model.engine import codes
+from palrnn.model.inputs import checked_inputs
 
 _REFERENCE_WORK = 4_000_000
 _MOST_GATED, _MOST_REGIONS = 14, 4096
@@ -143,6 +145,7 @@ def scorecard(
     model: Surrogate | PALRNN,
     reference: System | ArrayLike,
     *,
+    inputs: ArrayLike | None = None,
     standardizer: Standardizer | None = None,
     dt: float = 0.01,
     steps: int = 9000,
@@ -166,13 +169,17 @@ def scorecard(
     largest Lyapunov exponent is unknown unless given as ``lyapunov``. Of a single coordinate, D_stsp is in
     its delay space. The scores are of ``steps`` steps after
     ``discard``, floors of ``pairs`` pairs, ``k`` exponents, forecasts ``n`` steps ahead; from ``starts`` rows
-    of the reference the model also runs for ``long_steps``.
+    of the reference the model also runs for ``long_steps``. A driven model needs the series as reference, and
+    its ``inputs (T, K)`` in the model's coordinates; they are repeated where a run outlasts them. Its
+    fixed points are those without input.
     """
     drift = drift_of(model)
     steps = as_int(steps, "steps", least=20)
-    known = None
+    known, drive = None, None
     source: System | Floats
     if isinstance(reference, System):
+        if inputs is not None or drift.input_dim:
+            raise ValueError("reference must be a series, with its inputs, for a driven model, got a System")
         source = reference
         dim = len(reference.typical)
         if dim != drift.observed_dim:
@@ -187,9 +194,12 @@ def scorecard(
         source = as_series(reference, "reference", min_steps=40, dim=drift.observed_dim, allow_nan=True)
         steps = min(steps, len(source) // 2)
         truth = source[:steps]
+        drive = checked_inputs(drift, inputs, len(source))
+        drive = None if drive is None else drive[:steps]
     common: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol}
     common["delay"] = delay_for(truth)
     run = common | {"standardizer": standardizer, "discard": discard, "dt": dt, "seed": seed}
+    run["inputs"] = drive
     run["k"] = min(as_int(k, "k", least=1), drift.latent_dim)
     hard = quantities_of_interest(drift, truth, **run)
     sampled = quantities_of_interest(model, truth, **run) if isinstance(model, PALRNN) else None
@@ -202,9 +212,11 @@ def scorecard(
     }
     scale = standardizer or Standardizer(np.zeros(drift.observed_dim), np.ones(drift.observed_dim))
     own = scale.transform(truth)
-    points = spread_starts(own, as_int(starts, "starts", least=10))
+    rows = spread_rows(own, as_int(starts, "starts", least=10))
+    points, drives = own[rows], drives_from(drive, rows)
     symbols = symbolic_dynamics(codes(drift, hard.states)) if hard.diverged_at is None else None
     scored: dict[str, Any] = {"standardizer": scale, "discard": discard, "seed": seed, **common}
+    scored["drives"] = drives
     noise = None if isinstance(reference, System) else _seen_noise(source)
     return Scorecard(
         hard=hard,
@@ -214,14 +226,14 @@ def scorecard(
         reference_exponents=known,
         lyapunov=lyapunov,
         prediction=prediction_error(
-            model, own, n, dt=dt, lyapunov=lyapunov if lyapunov and lyapunov > 0 else None
+            model, own, n, inputs=drive, dt=dt, lyapunov=lyapunov if lyapunov and lyapunov > 0 else None
         ),
         symbols=symbols,
         fixed_points=_fixed_points(drift, symbols),
         reference=truth,
         gated=drift.gated,
         system=reference.name if isinstance(reference, System) else None,
-        viability=viability(drift, points, long_steps, data=own),
+        viability=viability(drift, points, long_steps, inputs=drives, data=own),
         over_starts=scores_over_starts(drift, points, truth, **scored),
         noise=noise,
         over_starts_with_noise=None

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
 from palrnn.engine.shown import Shown, bars_svg
+from palrnn.invariants.drive import checked_drives, drives_offsets
 from palrnn.model import PALRNN, Surrogate, drift_of
 from palrnn.model.engine import advance
 from palrnn.model.rollout import BOUND
@@ -138,6 +139,7 @@ def viability(
     starts: ArrayLike,
     steps: int = 100_000,
     *,
+    inputs: ArrayLike | None = None,
     data: ArrayLike | None = None,
     still: float = STILL,
 ) -> Viability:
@@ -146,17 +148,20 @@ def viability(
     ``starts`` are observations in the model's coordinates (rows of the standardised data, say, which
     `spread_starts` picks). ``data (T, N)`` is the series whose region the run should stay in: a box that
     exceeds that of the data by its own width on each side; without it no run leaves. Of a PAL-RNN the
-    hard-gated drift runs. Motion below ``still`` counts as none.
+    hard-gated drift runs. Motion below ``still`` counts as none. A driven model runs along ``inputs (T, K)``,
+    or ``(S, T, K)`` for each start its own, repeated where the run outlasts them.
     """
     drift = drift_of(model)
     points = as_series(starts, "starts", min_steps=10, dim=drift.observed_dim)
     steps = as_int(steps, "steps", least=1000)
     threshold = as_float(still, "still", above=0.0)
     box = None if data is None else _box(as_series(data, "data", dim=drift.observed_dim, allow_nan=True))
+    drives = checked_drives(drift, inputs, len(points))
     fates, together = [], max(1, _UNITS // drift.latent_dim)
     for first in range(0, len(points), together):
         group = drift.embed(points[first : first + together])
-        runs = _Runs(drift, group, steps)
+        own = drives if drives is None or len(drives) == 1 else drives[first : first + together]
+        runs = _Runs(drift, group, steps, own)
         fates += [runs.fate(s, box, threshold) for s in range(len(group))]
     return Viability(tuple(fates), steps)
 
@@ -167,10 +172,15 @@ def spread_starts(x: ArrayLike, count: int = 10) -> Floats:
     Rows with gaps (NaN) are passed over.
     """
     series = as_series(x, min_steps=1, allow_nan=True)
+    return series[spread_rows(series, count)]
+
+
+def spread_rows(series: Floats, count: int = 10) -> NDArray[np.int64]:
+    """Return the numbers of the rows that `spread_starts` picks."""
     count = as_int(count, "count", least=1)
     first_whole_row(series, "x")
-    series = series[whole_rows(series)]
-    return series[np.linspace(0, len(series) - 1, count).round().astype(np.int64)]
+    whole = np.flatnonzero(whole_rows(series))
+    return whole[np.linspace(0, len(whole) - 1, count).round().astype(np.int64)]
 
 
 def _box(data: Floats) -> tuple[Floats, Floats]:
@@ -186,16 +196,17 @@ class _Runs:
     ``thin (K, S, M)`` is every ``stride``-th state from the start on, ``last (L, S, M)`` the end.
     """
 
-    def __init__(self, drift: Surrogate, starts: Floats, steps: int) -> None:
+    def __init__(self, drift: Surrogate, starts: Floats, steps: int, drives: Floats | None = None) -> None:
         self.steps, self.stride = steps, max(1, steps // _KEPT)
         self.diverged: dict[int, int] = {}
         z, thin, last = starts, [starts[None]], list[Floats]()
         moving = True
         for done in range(0, steps, _BLOCK):
             count = min(_BLOCK, steps - done)
-            # a state that is its own successor, to the last bit, stays
-            states = advance(drift, z, count) if moving else np.tile(z, (count, 1, 1))
-            moving = moving and not (states[-1] == states[-2:][0]).all()
+            # a state that is its own successor, to the last bit, stays, if nothing drives it
+            pushes = drives_offsets(drift, drives, done, count)
+            states = advance(drift, z, count, pushes) if moving else np.tile(z, (count, 1, 1))
+            moving = moving and not (drives is None and (states[-1] == states[-2:][0]).all())
             # a maximum of NaN is NaN, which no bound holds
             outside = ~(np.abs(states).max(axis=2) <= BOUND)
             for s in np.flatnonzero(outside.any(axis=0)):

@@ -13,6 +13,7 @@ from palrnn.model.engine import PiecewiseAffine
 from palrnn.model.families.alrnn import ALRNN, initial_alrnn
 from palrnn.model.families.shallow import ClippedShallowPLRNN, ShallowPLRNN
 from palrnn.model.forcing_policy import Forcing, as_forcing, policy
+from palrnn.model.julia_import import import_julia
 from palrnn.model.noise import Noise, ObservationMap, as_noise
 from palrnn.model.onnx_export import export_onnx
 from palrnn.model.palrnn import PALRNN, Sample, drift_of
@@ -47,6 +48,7 @@ __all__ = [
     "export_torch",
     "family",
     "family_name",
+    "import_julia",
     "import_torch",
     "initial_alrnn",
     "load_checkpoint",

@@ -23,6 +23,7 @@ from palrnn.model.tensor_file import TensorFileError, header_size, header_text, 
 _FORMAT = "palrnn-checkpoint"
 _VERSION = 2
 _MODEL, _NOISE, _MAP, _SCALE, _EXTRA = "model.", "noise.", "map.", "scale.", "extra."
+_INPUT_SCALE = "input_scale."
 _NOISES = ("process", "observation", "initial")
 
 
@@ -36,7 +37,8 @@ class Checkpoint:
 
     ``model`` is of any registered family, or a `PALRNN` around one. ``training`` is a JSON-like dict
     (configuration, seed, progress); ``arrays`` holds further named arrays, such as the optimiser's state;
-    ``forcing`` is the constant forcing that the model was trained with in the end, if it is known.
+    ``forcing`` is the constant forcing that the model was trained with in the end, if it is known;
+    ``input_standardizer`` is that of the external inputs of a driven model.
     """
 
     model: Any
@@ -45,6 +47,7 @@ class Checkpoint:
     training: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     forcing: Forcing | None = None
+    input_standardizer: Standardizer | None = None
 
     @property
     def drift(self) -> Any:
@@ -65,10 +68,17 @@ def save_checkpoint(
     training: Mapping[str, Any] | None = None,
     arrays: Mapping[str, NDArray[Any]] | None = None,
     forcing: Forcing | None = None,
+    input_standardizer: Standardizer | None = None,
 ) -> None:
     """Write a checkpoint to ``path``, whole or not at all."""
     data = checkpoint_bytes(
-        model, standardizer=standardizer, dt=dt, training=training, arrays=arrays, forcing=forcing
+        model,
+        standardizer=standardizer,
+        dt=dt,
+        training=training,
+        arrays=arrays,
+        forcing=forcing,
+        input_standardizer=input_standardizer,
     )
     write_bytes(as_path(path), data)
 
@@ -98,6 +108,7 @@ def checkpoint_bytes(
     training: Mapping[str, Any] | None = None,
     arrays: Mapping[str, NDArray[Any]] | None = None,
     forcing: Forcing | None = None,
+    input_standardizer: Standardizer | None = None,
 ) -> bytes:
     """Return the bytes of a checkpoint file: the same ones for the same content."""
     drift = drift_of(model)
@@ -121,6 +132,11 @@ def checkpoint_bytes(
             seen = drift.observed_dim
             raise ValueError(f"standardizer must have {seen} coordinates, has {standardizer.dim}")
         held |= {_SCALE + "mean": standardizer.mean, _SCALE + "std": standardizer.std}
+    if input_standardizer is not None:
+        scale = as_instance(input_standardizer, "input_standardizer", Standardizer)
+        if scale.dim != drift.input_dim:
+            raise ValueError(f"input_standardizer must have {drift.input_dim} coordinates, has {scale.dim}")
+        held |= {_INPUT_SCALE + "mean": scale.mean, _INPUT_SCALE + "std": scale.std}
     if dt is not None:
         header["dt"] = as_float(dt, "dt", above=0.0)
     for name, array in (arrays or {}).items():
@@ -180,7 +196,9 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _assembled(header: dict[str, Any], held: dict[str, NDArray[Any]]) -> Checkpoint:
-    parts: dict[str, dict[str, NDArray[Any]]] = {_MODEL: {}, _NOISE: {}, _MAP: {}, _SCALE: {}, _EXTRA: {}}
+    parts: dict[str, dict[str, NDArray[Any]]] = {
+        part: {} for part in (_MODEL, _NOISE, _MAP, _SCALE, _INPUT_SCALE, _EXTRA)
+    }
     for name in sorted(held):
         prefix = name.partition(".")[0] + "."
         if prefix not in parts or not name.startswith(prefix):
@@ -199,13 +217,17 @@ def _assembled(header: dict[str, Any], held: dict[str, NDArray[Any]]) -> Checkpo
     standardizer = Standardizer(scale["mean"], scale["std"]) if scale else None
     if standardizer is not None and standardizer.dim != drift.observed_dim:
         raise ValueError("its standardizer does not fit the model")
+    scale = parts[_INPUT_SCALE]
+    of_inputs = Standardizer(scale["mean"], scale["std"]) if scale else None
+    if of_inputs is not None and of_inputs.dim != drift.input_dim:
+        raise ValueError("the standardizer of its inputs does not fit the model")
     training = header["training"]
     if not isinstance(training, dict):
         raise ValueError("training is not a table")
     dt = None if header["dt"] is None else as_float(header["dt"], "dt", above=0.0)
     told = header.get("forcing")
     forcing = _trained_forcing(training) if told is None else Forcing.from_dict(told)
-    return Checkpoint(model, standardizer, dt, training, parts[_EXTRA], forcing)
+    return Checkpoint(model, standardizer, dt, training, parts[_EXTRA], forcing, of_inputs)
 
 
 def _from_version_1(

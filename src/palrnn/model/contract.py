@@ -14,6 +14,7 @@ import numpy as np
 from palrnn.engine.checks import Floats, as_float, as_int
 from palrnn.engine.seeds import generator
 from palrnn.model import engine
+from palrnn.model.inputs import input_parameters, offsets
 from palrnn.model.surrogate import MEMBERS, Surrogate, family_name
 
 _EMBEDDING = ("embedding", "with_embedding", "embed_pullback")
@@ -39,7 +40,7 @@ def check_surrogate(model: Any, *, states: int = 5, scale: float = 1.0, seed: in
     except ValueError as error:
         raise SurrogateError(str(error)) from None
     z = scale * generator(seed, "check surrogate").standard_normal((states, model.latent_dim))
-    for check in (_sizes, _embedding, _round_trips, _regions, _map, _parameters, _gates, _batches):
+    for check in (_sizes, _embedding, _round_trips, _regions, _map, _parameters, _gates, _batches, _inputs):
         check(model, z)
 
 
@@ -136,8 +137,11 @@ def _parameters(model: Surrogate, z: Floats) -> None:
 
     slopes = [along(up) - along(down) for up, down in _neighbours(np.array(model.theta))]
     found = model.pullback(z, codes, r)
-    _shape("pullback", found, (len(z), model.theta.size))
-    _agree(found, _differences(slopes, len(z)), "pullback disagrees with differences of the map in theta")
+    own = model.theta.size - input_parameters(model)
+    _shape("pullback", found, (len(z), own))
+    numerical = _differences(slopes, len(z))
+    _claim(not np.any(numerical[:, own:]), "affine must be of F alone, but depends on the entries of C")
+    _agree(found, numerical[:, :own], "pullback disagrees with differences of the map in theta")
 
 
 def _gates(model: Any, z: Floats) -> None:
@@ -153,9 +157,13 @@ def _gates(model: Any, z: Floats) -> None:
         unmoved = not np.any(numerical)
         _claim(unmoved, "its gates depend on theta, so it needs gate_pullback(z, r)")
         return
+    own = model.theta.size - input_parameters(model)
     found = model.gate_pullback(z, r)
-    _shape("gate_pullback", found, (len(z), model.theta.size))
-    _agree(found, numerical, "gate_pullback disagrees with differences of gate_map in theta")
+    _shape("gate_pullback", found, (len(z), own))
+    _claim(
+        not np.any(numerical[:, own:]), "the last entries of theta are not those of C: gates depend on them"
+    )
+    _agree(found, numerical[:, :own], "gate_pullback disagrees with differences of gate_map in theta")
 
 
 def _batches(model: Surrogate, z: Floats) -> None:
@@ -166,12 +174,34 @@ def _batches(model: Surrogate, z: Floats) -> None:
     _agree(one_J, J[0], "affine of one code differs from that of many", 1e-12)
     _agree(one_b, b[0], "affine of one code differs from that of many", 1e-12)
     _agree(model.pullback(z[0], codes[0], r[0]), pulled[0], "pullback of one state differs", 1e-12)
+    own = model.theta.size - input_parameters(model)
     deep = model.pullback(z[:, None], codes[:, None], r[:, None])
-    _shape("pullback with two leading axes", deep, (len(z), 1, model.theta.size))
+    _shape("pullback with two leading axes", deep, (len(z), 1, own))
     _agree(deep[:, 0], pulled, "pullback with two leading axes differs", 1e-12)
     rows = model.pullback(z[0], codes[0], np.eye(model.latent_dim))
-    _shape("pullback of one state and M rows", rows, (model.latent_dim, model.theta.size))
+    _shape("pullback of one state and M rows", rows, (model.latent_dim, own))
     _agree(r[0] @ rows, pulled[0], "pullback is not linear in r", 1e-9)
+
+
+def _inputs(model: Any, z: Floats) -> None:
+    size = input_parameters(model)
+    if not size:
+        return
+    _claim(hasattr(model, "C"), f"input_dim is {model.input_dim}, so it needs C")
+    _shape("C", model.C, (model.latent_dim, model.input_dim))
+    theta = np.array(model.theta)
+    last = theta.size >= size and np.array_equal(theta[theta.size - size :], np.ravel(model.C))
+    _claim(last, "the last entries of theta must be those of C, row-major")
+    theta[theta.size - size :] += 0.125
+    moved = model.with_theta(theta)
+    _agree(moved.C, model.C + 0.125, "with_theta must set C from the last entries", 1e-12)
+    again = type(model).from_arrays({name: np.array(value) for name, value in moved.arrays().items()})
+    _claim(again.input_dim == model.input_dim, "from_arrays(arrays()) loses its inputs")
+    _claim(np.array_equal(again.C, moved.C), "from_arrays(arrays()) has another C")
+    s = np.resize(z[:, ::-1], (len(z), model.input_dim))
+    pushed = engine.advance(model, z, 1, (s @ model.C.T)[None])[0]
+    _agree(offsets(model, s), s @ model.C.T, "the offsets of inputs are not C s", 1e-12)
+    _agree(pushed, engine.step(model, z) + s @ model.C.T, "a step under inputs is not F(z) + C s", 1e-9)
 
 
 def _neighbours(values: Floats) -> Iterator[tuple[Floats, Floats]]:

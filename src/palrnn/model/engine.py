@@ -2,6 +2,7 @@
 
 Each function is correct for every family and is a `functools.singledispatch` on the model, so that a family
 can register a faster one. They take arrays as they are; the methods of `PiecewiseAffine` check theirs first.
+What inputs add to a step, C s_t, comes as ``offsets`` (`palrnn.model.inputs`): `step` itself is F.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_floats, as_int, as_shape
+from palrnn.model.inputs import checked_inputs, row_offsets
+from palrnn.model.inputs import offsets as offsets_of
 from palrnn.model.rollout import BOUND, Rollout
 from palrnn.model.surrogate import Surrogate
 
@@ -47,8 +50,13 @@ def jacobian(model: Surrogate, z: Floats) -> Floats:
 
 
 @singledispatch
-def rollout_from(model: Surrogate, z1: Floats, steps: int, discard: int = 0) -> Rollout:
-    """Return ``steps`` states of the free run from ``z1 (M,)``, after ``discard`` steps."""
+def rollout_from(
+    model: Surrogate, z1: Floats, steps: int, discard: int = 0, offsets: Floats | None = None
+) -> Rollout:
+    """Return ``steps`` states of the free run from ``z1 (M,)``, after ``discard`` steps.
+
+    ``offsets (discard + steps, M)`` are added to the steps that leave each state.
+    """
     states, z = np.empty((steps, model.latent_dim)), z1
     piece = pieces(model)
     for t in range(discard + steps):
@@ -57,21 +65,30 @@ def rollout_from(model: Surrogate, z1: Floats, steps: int, discard: int = 0) -> 
         if t >= discard:
             states[t - discard] = z
         J, b = piece(codes(model, z))
-        z = J @ z + b
+        z = J @ z + (b if offsets is None else b + offsets[t])
     return Rollout(states)
 
 
 @singledispatch
-def advance(model: Surrogate, z: Floats, steps: int) -> Floats:
+def advance(model: Surrogate, z: Floats, steps: int, offsets: Floats | None = None) -> Floats:
     """Return the ``steps`` states that follow each of ``z (S, M)``, ``(steps, S, M)``.
 
     The runs go side by side. A run that diverges becomes infinite or NaN, and it is for the caller to see.
+    ``offsets (steps, 1 or S, M)`` are added to each step.
     """
     states = np.empty((steps, *z.shape))
     with np.errstate(over="ignore", invalid="ignore"):
         for t in range(steps):
-            z = states[t] = step(model, z)
+            z = step(model, z)
+            states[t] = z = z if offsets is None else z + offsets[t]
     return states
+
+
+def biases(bias: Floats, offsets: Floats | None, axes: int = 1) -> Floats:
+    """Return the bias of each step for a kernel: ``bias (M,)`` once, or with each row of ``offsets``."""
+    if offsets is None:
+        return bias.reshape(*(1,) * axes, -1)
+    return np.ascontiguousarray(bias + offsets)
 
 
 def pieces(model: Surrogate) -> Callable[[NDArray[np.bool_]], tuple[Floats, Floats]]:
@@ -92,36 +109,48 @@ class PiecewiseAffine:
 
     @property
     def input_dim(self) -> int:
-        """The number of external inputs: none."""
-        return 0
+        """K, the number of external inputs: the columns of ``C``, none where there is no ``C``."""
+        C = getattr(self, "C", None)
+        return 0 if C is None else int(C.shape[1])
 
     def codes(self: Any, z: ArrayLike) -> NDArray[np.bool_]:
         """Return the switching code of each state, ``(..., M) -> (..., P)``."""
         return codes(self, last_axis(z, "z", self.latent_dim))
 
-    def step(self: Any, z: ArrayLike) -> Floats:
-        """Return the next state of each ``z (..., M)``."""
-        return step(self, last_axis(z, "z", self.latent_dim))
+    def step(self: Any, z: ArrayLike, *, inputs: ArrayLike | None = None) -> Floats:
+        """Return the next state of each ``z (..., M)``, under ``inputs (..., K)`` of a driven model."""
+        state = last_axis(z, "z", self.latent_dim)
+        pushes = row_offsets(self, inputs, state.shape[:-1])
+        return step(self, state) if pushes is None else step(self, state) + pushes
 
     def jacobian(self: Any, z: ArrayLike) -> Floats:
         """Return dF/dz at each ``z (..., M)``, shape ``(..., M, M)``; zero slope at a kink."""
         return jacobian(self, last_axis(z, "z", self.latent_dim))
 
-    def rollout(self: Any, x1: ArrayLike, steps: int, discard: int = 0) -> Rollout:
+    def rollout(
+        self: Any, x1: ArrayLike, steps: int, discard: int = 0, *, inputs: ArrayLike | None = None
+    ) -> Rollout:
         """Let the model run freely from ``x1 (N,)``: ``(steps, M)`` states after ``discard`` steps.
 
         With ``discard=0`` the first state is ``embed(x1)``. If the state diverges, the states end before, and
-        ``diverged_at`` tells after how many steps from ``x1``.
+        ``diverged_at`` tells after how many steps from ``x1``. A driven model needs its ``inputs (discard +
+        steps, K)``, one row for each state from ``x1`` on; the last one acts on nothing.
         """
-        return self.rollout_from(self.embed(as_shape(x1, "x1", (self.observed_dim,))), steps, discard)
+        start = self.embed(as_shape(x1, "x1", (self.observed_dim,)))
+        return self.rollout_from(start, steps, discard, inputs=inputs)
 
-    def rollout_from(self: Any, z1: ArrayLike, steps: int, discard: int = 0) -> Rollout:
+    def rollout_from(
+        self: Any, z1: ArrayLike, steps: int, discard: int = 0, *, inputs: ArrayLike | None = None
+    ) -> Rollout:
         """Like `rollout`, from a latent state ``z1 (M,)``."""
         start = as_shape(z1, "z1", (self.latent_dim,))
-        return rollout_from(self, start, as_int(steps, "steps", least=1), as_int(discard, "discard"))
+        steps, discard = as_int(steps, "steps", least=1), as_int(discard, "discard")
+        s = checked_inputs(self, inputs, discard + steps)
+        return rollout_from(self, start, steps, discard, offsets_of(self, s))
 
     def __repr__(self: Any) -> str:
         sizes = f"latent_dim={self.latent_dim}, observed_dim={self.observed_dim}, gated={self.gated}"
+        sizes += f", input_dim={self.input_dim}" if self.input_dim else ""
         return f"{type(self).__name__}({sizes})"
 
 

@@ -14,6 +14,7 @@ from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_shape
 from palrnn.engine.seeds import generator
 from palrnn.model.engine import gate_inputs, pieces
 from palrnn.model.families.alrnn import ALRNN
+from palrnn.model.inputs import checked_inputs, offsets
 from palrnn.model.kernels import alrnn as kernels
 from palrnn.model.noise import Noise, ObservationMap, as_noise
 from palrnn.model.rollout import BOUND, Rollout
@@ -41,7 +42,7 @@ class PALRNN:
     """A probabilistic AL-RNN (paper, "PAL-RNN"), with noise in the coordinates of the drift.
 
         c_t     ~ Bernoulli(Phi((G z_t + g) / gate_std)), each gate by itself
-        z_{t+1} ~ N(J(c_t) z_t + b(c_t), Q)
+        z_{t+1} ~ N(J(c_t) z_t + b(c_t) + C s_t, Q), with inputs s_t where the drift takes any
         x_t     ~ N(B z_t + d, R)
 
     ``drift`` is an `ALRNN` or any other `Surrogate`. ``process`` (Q) and ``observation`` (R) are `Noise`, or
@@ -145,15 +146,16 @@ class PALRNN:
             self.observation_map,
         )
 
-    def sample(self, x1: ArrayLike, steps: int, seed: int = 0) -> Sample:
+    def sample(self, x1: ArrayLike, steps: int, seed: int = 0, *, inputs: ArrayLike | None = None) -> Sample:
         """Draw one trajectory of ``steps`` states, with its gates and observations.
 
         The model is the one that filtering conditions on ``x1``: ``states[0]`` is drawn around ``embed(x1)``
         and ``observations[0]`` is ``x1`` itself. A trajectory that diverges ends before that step, and says
-        so in ``diverged_at``.
+        so in ``diverged_at``. A driven drift needs its ``inputs (steps, K)``.
         """
         drift = self.drift
         steps = as_int(steps, "steps", least=2)
+        pushes = offsets(drift, checked_inputs(drift, inputs, steps))
         seen = as_shape(x1, "x1", (drift.observed_dim,))
         # a stream of its own: a filter given the same seed must not see the numbers that made its data
         rng = generator(seed, "sample")
@@ -161,6 +163,8 @@ class PALRNN:
         process = self.process.scaled(rng.standard_normal((steps - 1, drift.latent_dim)))
         observation = self.observation.scaled(rng.standard_normal((steps, drift.observed_dim)))
         uniforms = rng.random((steps - 1, drift.gated))
+        if pushes is not None:
+            process += pushes[:-1]
         states, codes, diverged = sampled_states(drift, self.gate_std, start, process, uniforms)
         x = self.observation_map(states) + observation[: len(states)]
         x[:1] = seen
@@ -191,8 +195,8 @@ def sampled_states(
 ) -> tuple[Floats, NDArray[np.bool_], int | None]:
     """Return states ``(T, M)``, codes ``(T-1, P)`` and the step at which the run diverged, or None.
 
-    ``process (T-1, M)`` is the noise itself; a gate opens where its number of ``uniforms (T-1, P)`` is below
-    its probability. Both results end before the state that diverged.
+    ``process (T-1, M)`` is the noise itself, and what inputs add to it; a gate opens where its number of
+    ``uniforms (T-1, P)`` is below its probability. Both results end before the state that diverged.
     """
     steps, piece = len(process) + 1, pieces(drift)
     states, codes = np.empty((steps, len(start))), np.empty(uniforms.shape, dtype=np.bool_)

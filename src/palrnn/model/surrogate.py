@@ -2,7 +2,7 @@
 
     u = G z + g          P gate inputs of a state z (M,)
     c = 1{u > 0}         the code, which names a region of state space
-    z' = J(c) z + b(c)   the map, affine in each region
+    z' = J(c) z + b(c)   the map F, affine in each region; a driven model adds C s (`palrnn.model.inputs`)
 
 The first N latent units are the observed ones: teacher forcing sets them, losses compare them with the data.
 A family is one class with the members of `Surrogate` and one call of `register_family`; everything else in
@@ -47,6 +47,8 @@ class Surrogate(Protocol):
       have parameters;
     - ``embedding (e,)``, ``with_embedding(values)`` and ``embed_pullback(x (..., N), r (..., M)) -> (...,
       e)``, which is r^T dz/d(embedding), where the embedding is trained;
+    - ``C (M, K)``, where ``input_dim`` is K > 0: its entries, row-major, are the last ones of theta, `arrays`
+      holds it as "C", and ``affine``, ``pullback`` and ``gate_pullback`` speak of F alone, without them;
     - a classmethod ``initial(observed_dim, *, latent_dim, gated, init_std, seed)``, the random start of
       `train`.
     """
@@ -104,7 +106,7 @@ class Surrogate(Protocol):
     def pullback(self, z: Floats, codes: NDArray[Any], r: Floats) -> Floats:
         """Return r^T dF/dtheta of F = J(c) z + b(c), for ``z (..., M)``, ``codes (..., P)``, ``r (..., M)``.
 
-        The leading axes broadcast; the result is ``(..., p)``.
+        The leading axes broadcast; the result is ``(..., p)``, without the M K entries of C.
         """
         ...
 

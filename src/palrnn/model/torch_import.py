@@ -1,4 +1,4 @@
-"""Import of published AL-RNN checkpoints: torch state dicts with tensors A, W, h and B."""
+"""Import of published checkpoints: torch state dicts of AL-RNNs and of shallow PLRNNs."""
 
 from __future__ import annotations
 
@@ -8,26 +8,45 @@ from typing import Any
 
 import numpy as np
 
-from palrnn.engine.checks import Floats, as_path, first_line
+from palrnn.engine.checks import Floats, as_path, first_line, one_of
 from palrnn.engine.text import printable
 from palrnn.model.checkpoint import CheckpointError
 from palrnn.model.families.alrnn import ALRNN
+from palrnn.model.families.shallow import ClippedShallowPLRNN, ShallowPLRNN
 
-_TENSORS = ("A", "W", "h", "B")
+_TENSORS = {
+    "alrnn": ("A", "W", "h", "B"),
+    "shallow": ("A", "W1", "W2", "h1", "h2"),
+    "clipped-shallow": ("A", "W1", "W2", "h1", "h2"),
+}
 #: Older ones can run code from a file although told to read weights only (CVE-2025-32434, CVE-2026-24747).
 OLDEST_TORCH = (2, 10)
 # a few bytes of a file can stand for a tensor of any size; a network of 8,192 units has so many weights
 _MOST_NUMBERS = 2**26
 
 
-def import_torch(path: str | os.PathLike[str], *, gated: int) -> ALRNN:
-    """Return the network in a torch state dict with ``A (M,)``, ``W (M, M)``, ``h (M,)``, ``B (N, M)``.
+def import_torch(
+    path: str | os.PathLike[str], *, gated: int | None = None, family: str = "alrnn"
+) -> ALRNN | ShallowPLRNN:
+    """Return the network in a torch state dict.
 
-    The published code embeds by ``x @ B``, so ``E = B.T``. ``A`` may also be the full diagonal matrix. Such
-    files do not hold the number of gated units; give it. Weights only: a file with anything but tensors is
-    refused. Needs PyTorch, at least 2.10: ``pip install 'palrnn[torch]'``.
+    Of an AL-RNN, ``A (M,)``, ``W (M, M)``, ``h (M,)``, ``B (N, M)``. The published code embeds by ``x @ B``,
+    so ``E = B.T``. Such files do not hold the number of ``gated`` units; give it. Of a ``family`` "shallow"
+    or "clipped-shallow", ``A (M,)``, ``W1 (M, H)``, ``W2 (H, M)``, ``h1 (M,)``, ``h2 (H,)`` and nothing else:
+    all units are observed, and its gates are its hidden units. Such files do not say which of the two it is.
+    ``A`` may also be the full diagonal matrix.
+
+    Weights only: a file with anything but tensors is refused. Needs PyTorch, at least 2.10:
+    ``pip install 'palrnn[torch]'``.
     """
     file = as_path(path)
+    names = _TENSORS[one_of(family, "family", tuple(_TENSORS))]
+    if (family == "alrnn") != (gated is not None):
+        raise ValueError(
+            "gated must be given for an AL-RNN, whose files do not hold it"
+            if gated is None
+            else f"gated is of an AL-RNN; the gates of family={family!r} are its hidden units"
+        )
     where = printable(file)
     if not file.is_file():
         raise CheckpointError(f"{where}: no such file")
@@ -40,13 +59,22 @@ def import_torch(path: str | os.PathLike[str], *, gated: int) -> ALRNN:
         raise CheckpointError(f"{where}: not a torch file of weights only: {why}") from None
     if not isinstance(state, dict):
         raise CheckpointError(f"{where}: holds {type(state).__name__}, expected a state dict")
-    missing = [name for name in _TENSORS if not isinstance(state.get(name), torch.Tensor)]
+    missing = [name for name in names if not isinstance(state.get(name), torch.Tensor)]
     if missing:
         held = ", ".join(map(str, state)) or "none"
         raise CheckpointError(f"{where}: no tensor {missing[0]}, there are {printable(held, 200)}")
     try:
-        A, W, h, B = (_floats(name, state[name]) for name in _TENSORS)
-        return ALRNN(_diagonal(A), W, h, B.T, gated)
+        arrays = [_floats(name, state[name]) for name in names]
+        if gated is not None:
+            A, W, h, B = arrays
+            return ALRNN(_diagonal(A), W, h, B.T, gated)
+        more = [str(name) for name in state if name not in names]
+        if more:
+            # inputs, an observation model or an embedding: what it does is not in the file
+            known = ", ".join(names)
+            raise ValueError(f"has {printable(more[0], 80)} besides {known}, and cannot be imported")
+        cls = ClippedShallowPLRNN if family == "clipped-shallow" else ShallowPLRNN
+        return cls(_diagonal(arrays[0]), *arrays[1:])
     except (ValueError, RuntimeError, TypeError) as error:  # torch refuses to convert some kinds of numbers
         raise CheckpointError(f"{where}: {first_line(error)}") from error
 

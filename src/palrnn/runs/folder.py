@@ -4,6 +4,7 @@ RUN/palrnn.json              the marker: palrnn made this folder and may write i
 RUN/.lock                    who writes in it now
 RUN/checkpoint.safetensors   the model, its standardizer, forcing and time step, and the state of training
 RUN/reference.npy            the held-out part, raw, (T, N)
+RUN/inputs.npy               what drives it, raw, (T, K), of a driven model
 RUN/config.toml              where the series came from, how the model was trained and tuned
 RUN/history.csv, loss.png    the course of training, or of tuning (with before_after.png)
 RUN/findings/                results of analyses, each with the settings and the model it belongs to
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from palrnn.data import Standardizer, load_series, save_series
-from palrnn.engine.checks import Floats, as_path
+from palrnn.engine.checks import Floats, as_path, as_series, first_line
 from palrnn.engine.files import subfolder, write_json, write_text
 from palrnn.engine.folders import MARKER, check_folder, folder_kind, writable_folder
 from palrnn.engine.locks import folder_lock
@@ -35,10 +36,12 @@ from palrnn.runs.record import RunRecord
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-REFERENCE, CONFIG, HISTORY = "reference.npy", "config.toml", "history.csv"
+REFERENCE, INPUTS, CONFIG, HISTORY = "reference.npy", "inputs.npy", "config.toml", "history.csv"
 _KIND = "run"
 _MOST_LOSSES = 2000
-_NAMES = frozenset({CHECKPOINT, REFERENCE, CONFIG, HISTORY, "loss.png", "before_after.png", "findings"})
+_NAMES = frozenset(
+    {CHECKPOINT, REFERENCE, INPUTS, CONFIG, HISTORY, "loss.png", "before_after.png", "findings"}
+)
 
 
 class RunFolder:
@@ -91,6 +94,17 @@ class RunFolder:
         file = self.path / REFERENCE
         return load_series(file, allow_nan=True) if file.is_file() else None
 
+    def read_inputs(self) -> Floats | None:
+        """Return the inputs of the held-out series; None if there are none."""
+        file = self.path / INPUTS
+        if not file.is_file():
+            return None
+        try:
+            # one that does not vary in this part is fine, which `load_series` would refuse
+            return as_series(np.load(file, allow_pickle=False), "inputs", min_steps=1)
+        except (ValueError, OSError, EOFError) as error:
+            raise ValueError(f"{file}: not the inputs of a series: {first_line(error)}") from None
+
     def read_losses(self) -> list[tuple[int, float]]:
         """Return (update, loss) from history.csv, at most 2000 of them; empty where none was trained."""
         file = self.path / HISTORY
@@ -132,11 +146,12 @@ class RunFolder:
         with self.writing("settings"):
             write_text(self.config, record.text())
 
-    def write_reference(self, reference: Floats | None) -> None:
-        """Write the held-out part, if there is one."""
-        if reference is not None:
-            with self.writing("held-out data"):
-                save_series(self.path / REFERENCE, reference)
+    def write_reference(self, reference: Floats | None, inputs: Floats | None = None) -> None:
+        """Write the held-out part, if there is one, and what drives it."""
+        for name, series in ((REFERENCE, reference), (INPUTS, inputs)):
+            if series is not None:
+                with self.writing("held-out data"):
+                    save_series(self.path / name, series)
 
     def write_losses(self, losses: list[tuple[int, float]]) -> None:
         """Write the course of the loss, if there is one; a file that tells it, perhaps with more, stays."""
@@ -163,6 +178,7 @@ class RunFolder:
         dt: float | None,
         forcing: Forcing,
         training: dict[str, Any],
+        input_standardizer: Standardizer | None = None,
     ) -> None:
         """Write the checkpoint; one that is there keeps the state in which its training is."""
         self.check_model(model, standardizer, dt)
@@ -179,6 +195,7 @@ class RunFolder:
                 training=training,
                 arrays=arrays,
                 forcing=forcing,
+                input_standardizer=input_standardizer,
             )
 
     def write_figure(self, name: str, figure: Figure) -> None:

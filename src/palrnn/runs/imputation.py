@@ -52,17 +52,19 @@ def imputed(
     paths: int,
     states_per_path: int,
     seed: int,
+    inputs: Floats | None = None,
     **settings: Any,
 ) -> Imputed:
     """Return raw ``x (T, N)`` with its gaps filled in by draws of `smooth`, observation noise included.
 
-    ``settings`` are those of `rbpf`.
+    ``inputs (T, K)``, in the model's coordinates, drive it. ``settings`` are those of `rbpf`.
     """
     share = as_float(coverage, "coverage", above=0.0, most=1.0)
     paths, each = as_int(paths, "paths", least=1), as_int(states_per_path, "states_per_path", least=1)
     first = first_whole_row(x, "x")
     rows = standardizer.transform(x[first:])
-    filtered = rbpf(model, rows, seed=seed, **({"target": "exact"} | settings))
+    drive = None if inputs is None else inputs[first:]
+    filtered = rbpf(model, rows, inputs=drive, seed=seed, **({"target": "exact"} | settings))
     drawn = smooth(filtered, paths=paths, states_per_path=each, seed=seed)
     states = drawn.states.reshape(-1, *drawn.states.shape[2:])
     seen = model.observation_map(states)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn import __version__
@@ -41,6 +42,7 @@ from palrnn.inference import (
 from palrnn.invariants import Scorecard, Verdict, scorecard
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Forcing, as_forcing
+from palrnn.model.inputs import checked_inputs
 from palrnn.report.document import write_report
 from palrnn.report.registry import analyses
 from palrnn.report.view import Run
@@ -70,7 +72,7 @@ class Reconstruction(RunState):
     - ``model``: what was learned; a `PALRNN` where its noise is known (after tuning, or `with_noise`), else
       its drift alone.
     - ``standardizer``: between its coordinates and raw ones.
-    - ``reference (T, N)``: the raw held-out part; None if there is none.
+    - ``reference (T, N)``: the raw held-out part; None if there is none. ``inputs (T, K)``: what drives it.
     - ``system``: the true system, where it is known, which invariants are compared with instead.
     - ``forcing``: how it was trained in the end; geometry, anchor and tracking use it.
     - ``dt``: time per step; None if that is not known, and rates are per step.
@@ -81,17 +83,25 @@ class Reconstruction(RunState):
     Every analysis is computed once for the same settings, and kept in the folder of the run if there is one.
     """
 
-    def generate(self, steps: int, *, x1: ArrayLike | None = None, discard: int = 0) -> Floats:
+    def generate(
+        self,
+        steps: int,
+        *,
+        inputs: ArrayLike | None = None,
+        x1: ArrayLike | None = None,
+        discard: int = 0,
+    ) -> Floats:
         """Return ``(steps, N)`` of a free run in raw coordinates, from ``x1`` or the first held-out point.
 
-        A held-out point with a gap is passed over.
+        A held-out point with a gap is passed over. A driven model needs raw ``inputs (discard + steps, K)``,
+        one row for each state from the start on; by default those of the held-out part, as far as they go.
 
         A model that diverges gives fewer steps, with a `RuntimeWarning`.
         """
+        steps, discard = as_int(steps, "steps", least=1), as_int(discard, "discard")
         start = self._seen(self.held)[0] if x1 is None else as_shape(x1, "x1", (self.drift.observed_dim,))
-        run = free_run(
-            self.drift, self.standardizer.transform(start), as_int(steps, "steps", least=1), discard
-        )
+        drive = self._drive(inputs, discard + steps, follows=x1 is None)
+        run = free_run(self.drift, self.standardizer.transform(start), steps, discard, inputs=drive)
         if run.diverged:
             warnings.warn(
                 f"the free run diverged after {run.diverged_at} steps", RuntimeWarning, stacklevel=2
@@ -103,6 +113,7 @@ class Reconstruction(RunState):
         x: ArrayLike,
         steps: int,
         *,
+        inputs: ArrayLike | None = None,
         paths: int = 200,
         seed: int = 0,
         posterior: LaplacePosterior | None = None,
@@ -113,22 +124,28 @@ class Reconstruction(RunState):
         The state is filtered along ``x``, NaN where nothing was seen; ``settings`` are those of the filter,
         which targets the model itself unless they say otherwise.
         Paths differ by the state they start from, by process and observation noise, and, with a
-        ``posterior``, by drifts drawn from it.
+        ``posterior``, by drifts drawn from it. A driven model needs raw ``inputs (T + steps, K)``: those of
+        the rows of ``x``, and of the rows to come.
         """
         count = as_int(paths, "paths", least=1)
         rows = self.standardizer.transform(as_series(x, dim=self.drift.observed_dim, allow_nan=True))
         how: dict[str, Any] = {"seed": seed, "target": "exact"} | settings
-        stepper = Stepper(self.probabilistic, rows[0], **how)
-        for row in rows[1:]:
-            stepper.update(row)
+        steps = as_int(steps, "steps", least=1)
+        given = checked_inputs(self.drift, inputs, len(rows) + steps)
+        drive = [None] * len(rows) if given is None else list(self.scaled_inputs(given))
+        stepper = Stepper(self.probabilistic, rows[0], inputs=drive[0], **how)
+        for row, push in zip(rows[1:], drive[1 : len(rows)], strict=True):
+            stepper.update(row, inputs=push)
         drifts = None if posterior is None else posterior.sample(count, seed=seed)
-        ahead = stepper.forecast(steps, paths=count, seed=seed, drifts=drifts)
+        coming = None if given is None else np.array(drive[len(rows) :])
+        ahead = stepper.forecast(steps, inputs=coming, paths=count, seed=seed, drifts=drifts)
         return Forecast(self.standardizer.inverse(ahead.paths))
 
     def impute(
         self,
         x: ArrayLike | None = None,
         *,
+        inputs: ArrayLike | None = None,
         coverage: float = 0.9,
         paths: int = 64,
         states_per_path: int = 4,
@@ -139,16 +156,24 @@ class Reconstruction(RunState):
 
         Gate paths and states are drawn given all data, before and after a gap; each gap gets their mean, and
         a band that holds what was not seen with probability ``coverage`` if the model and its noise are right
-        (`with_noise` and tuning set the latter). ``settings`` are those of the filter.
+        (`with_noise` and tuning set the latter). A driven model needs raw ``inputs (T, K)`` with an ``x``
+        that is given. ``settings`` are those of the filter.
         """
         series = self.held if x is None else as_series(x, dim=self.drift.observed_dim, allow_nan=True)
         how: dict[str, Any] = {"coverage": coverage, "paths": paths, "states_per_path": states_per_path}
-        return imputed(self.probabilistic, series, self.standardizer, seed=seed, **how, **settings)
+        if x is None and inputs is None:
+            drive = self.s
+        else:
+            given = checked_inputs(self.drift, inputs, len(series))
+            drive = None if given is None else self.scaled_inputs(given)
+        how |= {"inputs": drive, "seed": seed}
+        return imputed(self.probabilistic, series, self.standardizer, **how, **settings)
 
     def tracking(self, steps: int = _TRACKED_STEPS) -> Tracking:
         """Return what the model makes of the first held-out steps: forced as in training, and left alone."""
-        x = self._seen(self.x)[: as_int(steps, "steps", least=2)]
-        return tracking(self.drift, x, self.forcing, self.standardizer)
+        first = first_whole_row(self.x, "reference")
+        rows = slice(first, first + as_int(steps, "steps", least=2))
+        return tracking(self.drift, self.x[rows], self.forcing, self.standardizer, self._rows_of_inputs(rows))
 
     def invariants(self, settings: InvariantSettings | None = None, **changes: Any) -> Scorecard:
         """Return whether a long free run has the long-run properties of the reference, with floors.
@@ -166,6 +191,7 @@ class Reconstruction(RunState):
             return scorecard(
                 self.model,
                 self.held if self.system is None else self.system,
+                inputs=self.s if self.system is None else None,
                 standardizer=self.standardizer,
                 dt=self.dt or 1.0,
                 steps=chosen.steps,
@@ -195,8 +221,9 @@ class Reconstruction(RunState):
         """Return the particle filter's pass over the held-out part."""
         chosen = _chosen(FilterSettings, settings, changes)
         with listening(progress, "filter") as report:
-            x = chosen.segment(self.x)
-            return rbpf(self.probabilistic, x, config=chosen.filter_config, progress=report)
+            rows = chosen.segment(self.x)
+            how: dict[str, Any] = {"inputs": self._rows_of_inputs(rows), "progress": report}
+            return rbpf(self.probabilistic, self.x[rows], config=chosen.filter_config, **how)
 
     def diagnostics(self, settings: FilterSettings | None = None, **changes: Any) -> FilterDiagnostics:
         """Return what `filter` says about itself: sample size, resampling, code entropy, distinct paths."""
@@ -225,8 +252,9 @@ class Reconstruction(RunState):
         how = self.forcing if forcing is None else as_forcing(forcing)
 
         def work() -> GeometryComparison:
-            x = chosen.segment(self.x)
-            return compare_geometries(self.probabilistic, x, how, **chosen.budget, progress=progress)
+            rows = chosen.segment(self.x)
+            more: dict[str, Any] = {"inputs": self._rows_of_inputs(rows), "progress": progress}
+            return compare_geometries(self.probabilistic, self.x[rows], how, **chosen.budget, **more)
 
         restore = None if matrices else GeometryComparison.from_dict
         return self._once("geometry", chosen, work, restore, forcing=how.to_dict())
@@ -246,6 +274,7 @@ class Reconstruction(RunState):
         """
         steps = min(10_000, max(1000, len(self.held)))
         how: dict[str, Any] = {"standardizer": self.standardizer, "steps": steps, "dt": self.dt or 1.0}
+        how["inputs"] = self.s
         return {
             name: invariant_error_bars(
                 laplace(self.drift, information, prior_std=prior_std),
@@ -260,7 +289,8 @@ class Reconstruction(RunState):
 
     def evidence(self, length: int = 32, *, progress: Progress | None = None, **settings: Any) -> Evidence:
         """Return the log evidence of held-out windows; the settings are those of `windowed_evidence`."""
-        return windowed_evidence(self.probabilistic, self.x, length, progress=progress, **settings)
+        how: dict[str, Any] = {"inputs": self.s, "progress": progress}
+        return windowed_evidence(self.probabilistic, self.x, length, **how, **settings)
 
     def tune(
         self,
@@ -369,6 +399,27 @@ class Reconstruction(RunState):
                 asked = getattr(chosen, _SETTINGS.get(name, name), None)
                 results[name] = getattr(self, name)(*([] if asked is None else [asked]), **how)
         return view.view(self, results)
+
+    def _rows_of_inputs(self, rows: slice) -> Floats | None:
+        """Return the standardised inputs of some held-out rows; None of an autonomous model."""
+        s = self.s
+        return None if s is None else s[rows]
+
+    def _drive(self, inputs: ArrayLike | None, length: int, *, follows: bool) -> Floats | None:
+        """Return standardised inputs of a free run; ``follows`` says that it starts in the held-out part."""
+        drift = self.drift
+        if inputs is None and drift.input_dim and follows:
+            first = first_whole_row(self.held, "reference")
+            there = self._rows_of_inputs(slice(first, first + length))
+            if there is not None and len(there) == length:
+                return there
+            known = 0 if there is None else len(there)
+            raise ValueError(
+                f"inputs must be given, ({length}, {drift.input_dim}): the held-out part has those of "
+                f"{known} rows"
+            )
+        given = checked_inputs(drift, inputs, length)
+        return None if given is None else self.scaled_inputs(given)
 
     @staticmethod
     def _seen(x: Floats) -> Floats:

@@ -43,14 +43,14 @@ class FilterSettings(FilterConfig):
     steps: Count | None = None
     paths: Count = 64
 
-    def segment(self, x: Floats) -> Floats:
-        """Return the rows of ``x``: the first starts the filter and is not scored.
+    def segment(self, x: Floats) -> slice:
+        """Return which rows of ``x`` are filtered: the first starts the filter and is not scored.
 
         A row with a gap (NaN) cannot start it: unless one was asked for, it is the next that has none.
         """
         start = _start(self, x, self.start)
         steps = _steps(self, start, self.steps, len(x), len(x) - 1 - start, least=1)
-        return x[start : start + steps + 1]
+        return slice(start, start + steps + 1)
 
     @property
     def filter_config(self) -> FilterConfig:
@@ -64,11 +64,11 @@ class GeometrySettings(GeometryConfig):
     start: Whole = 0
     steps: Annotated[Count, Field(ge=2)] = 200
 
-    def segment(self, x: Floats) -> Floats:
-        """Return the rows of ``x``, from the first one without a gap (NaN) on."""
+    def segment(self, x: Floats) -> slice:
+        """Return which rows of ``x`` are taken, from the first one without a gap (NaN) on."""
         start = _start(self, x, self.start)
         steps = _steps(self, start, self.steps, len(x), len(x) - start, least=2)
-        return x[start : start + steps]
+        return slice(start, start + steps)
 
     @property
     def budget(self) -> dict[str, Any]:

@@ -47,16 +47,21 @@ class RunState(Shown):
     source: str | None = None
     folder: RunFolder | None = None
     findings: Findings = field(default_factory=Findings, repr=False)
+    inputs: Floats | None = field(default=None, repr=False)
+    input_standardizer: Standardizer | None = None
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, reference: Any = None) -> Self:
+    def load(
+        cls, path: str | os.PathLike[str], *, reference: Any = None, inputs: ArrayLike | None = None
+    ) -> Self:
         """Return the run in the folder ``path``, or the model in a checkpoint.
 
         ``reference`` is a series to judge by instead of the held-out part in the folder and the true system:
-        raw ``(T, N)``, or a file. A checkpoint without a standardizer is of a model whose coordinates are the
-        raw ones.
+        raw ``(T, N)``, or a file. That of a driven model comes with raw ``inputs (T, K)``, or they are the
+        columns of the file that the run was trained with. A checkpoint without a standardizer is of a model
+        whose coordinates are the raw ones.
         """
-        return cls(**run_parts(path, reference))
+        return cls(**run_parts(path, reference, inputs))
 
     def save(self, path: str | os.PathLike[str]) -> Self:
         """Write the run to the folder ``path``, from which `load` and `palrnn report` read it.
@@ -69,10 +74,15 @@ class RunState(Shown):
         folder.check_model(self.model, self.standardizer, self.dt)
         with folder.writing("save"):
             folder.write_model(
-                self.model, self.standardizer, self.dt, self.forcing, self.record.of_training()
+                self.model,
+                self.standardizer,
+                self.dt,
+                self.forcing,
+                self.record.of_training(),
+                self.input_standardizer,
             )
             folder.write_record(self.record)
-            folder.write_reference(self.reference)
+            folder.write_reference(self.reference, self.inputs)
             folder.write_losses(self.losses)
         return replace(self, folder=folder, findings=Findings(folder))
 
@@ -108,6 +118,21 @@ class RunState(Shown):
         """The held-out part in the model's coordinates."""
         return self.standardizer.transform(self.held)
 
+    @property
+    def s(self) -> Floats | None:
+        """The inputs of the held-out part in the model's coordinates; None of an autonomous model."""
+        if not self.drift.input_dim:
+            return None
+        if self.inputs is None:
+            raise ValueError(
+                f"{self.name}: the model is driven and has no held-out inputs; give them as inputs"
+            )
+        return self.scaled_inputs(self.inputs)
+
+    def scaled_inputs(self, inputs: Floats) -> Floats:
+        """Return raw ``inputs (..., K)`` in the model's coordinates."""
+        return inputs if self.input_standardizer is None else self.input_standardizer.transform(inputs)
+
     def with_name(self, name: str) -> Self:
         """Return the same under another name, which is kept with it."""
         data = self.record.data
@@ -136,12 +161,19 @@ class RunState(Shown):
 
     def fingerprint(self) -> str:
         """Return a digest of all that an analysis can depend on, but for its settings."""
-        data = checkpoint_bytes(self.model, standardizer=self.standardizer, dt=self.dt, forcing=self.forcing)
+        data = checkpoint_bytes(
+            self.model,
+            standardizer=self.standardizer,
+            dt=self.dt,
+            forcing=self.forcing,
+            input_standardizer=self.input_standardizer,
+        )
         digest = hashlib.sha256(data)
         digest.update(repr((self.system, self.record.process_std, self.record.lyapunov)).encode())
-        if self.reference is not None:
-            digest.update(repr(self.reference.shape).encode())
-            digest.update(np.ascontiguousarray(self.reference).tobytes())
+        for part in (self.reference, self.inputs):
+            if part is not None:
+                digest.update(repr(part.shape).encode())
+                digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()[:20]
 
     def heading(self) -> str:

@@ -37,6 +37,7 @@ def reconstruct(
     forcing: Forcing | int | None = None,
     updates: int | None = None,
     columns: Sequence[str] | None = None,
+    inputs: Any = None,
     lags: int | None = None,
     delay: int | None = None,
     test_fraction: float | None = None,
@@ -63,6 +64,8 @@ def reconstruct(
       (`suggest_tau`). ``forcing`` is any `Forcing` instead.
     - ``lags`` and ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`), for
       systems that are observed in part only.
+    - ``inputs``: external inputs, one row for each row of ``x``, which drive the model, z' = F(z) + C s:
+      names of columns of a table, or an array ``(T, K)`` (a list of them for trials).
     - ``dt``: time per step. Without it, rates such as Lyapunov exponents are per step.
     - ``system`` ("lorenz63", "rossler", ...) says that ``x`` was simulated, with ``dt``, so that floors and
       true exponents are computed from the system itself; ``lyapunov`` gives the largest true exponent where
@@ -98,12 +101,16 @@ def reconstruct(
     if on_data is not None:
         on_data(dataset)
     record = RunRecord.of(dataset, config)
+    measured, along = _measured_on(dataset, config)
     how: dict[str, Any] = {
         "model": model,
-        "heldout": _measured_on(dataset, config),
+        "heldout": measured,
         "standardizer": dataset.standardizer,
         "dt": dataset.dt,
     }
+    drive = dataset.inputs
+    if drive is not None:
+        how |= {"inputs": drive.training, "heldout_inputs": along, "input_standardizer": drive.standardizer}
     if folder is None:
         check_training(dataset.training, config, **how)
         result = train(dataset.training, config, progress=progress, **how)
@@ -115,7 +122,7 @@ def reconstruct(
         with folder.writing("train"):
             # whoever held the folder before may have written another run into it
             check_training(dataset.training, config, run=folder.path, **how)
-            folder.write_reference(dataset.reference)
+            folder.write_reference(dataset.reference, None if drive is None else drive.reference)
             folder.write_record(record)
             result = train(dataset.training, config, run=folder.path, progress=progress, **how)
             _write_history(folder, dataset, result)
@@ -132,6 +139,8 @@ def reconstruct(
         name=dataset.name if folder is None or "name" in dataset.settings else folder.path.resolve().name,
         folder=folder,
         findings=Findings(folder),
+        inputs=None if drive is None else drive.reference,
+        input_standardizer=None if drive is None else drive.standardizer,
     )
 
 
@@ -158,6 +167,8 @@ def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Data
         raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
     if x is not None and series_name(x) != series:
         known = {}
+    if known.get("inputs") == IN_MEMORY and "inputs" not in given:
+        raise ValueError("inputs must be given, again: the run was trained on inputs in memory")
     return Dataset.prepare(series if x is None else x, **(known | dict(given)))
 
 
@@ -179,13 +190,15 @@ def _config(
     return chosen.fitted(dataset.training[0].shape[1])
 
 
-def _measured_on(dataset: Dataset, config: TrainConfig) -> Floats:
+def _measured_on(dataset: Dataset, config: TrainConfig) -> tuple[Floats, Floats | None]:
     """Return what the model is measured on during training: the end of the longest trial to train on.
 
-    The held-out part chooses nothing, and is seen once, at the end.
+    The held-out part chooses nothing, and is seen once, at the end. Beside it, its inputs.
     """
-    longest = max(dataset.training, key=len)
-    return longest[-max(_LEAST_HELD_OUT, config.evaluate_steps - config.evaluate_discard) :]
+    longest = max(range(len(dataset.training)), key=lambda k: len(dataset.training[k]))
+    end = slice(-max(_LEAST_HELD_OUT, config.evaluate_steps - config.evaluate_discard), None)
+    drive = None if dataset.inputs is None else dataset.inputs.training[longest][end]
+    return dataset.training[longest][end], drive
 
 
 def _inputs(dataset: Dataset) -> list[Path]:
@@ -199,7 +212,7 @@ def _write_history(folder: RunFolder, dataset: Dataset, result: TrainResult) -> 
 
     config, floor = result.config, None
     if result.history.evaluations:
-        length = len(_measured_on(dataset, config))
+        length = len(_measured_on(dataset, config)[0])
         if len(dataset.truth) >= 2 * length:
             floor = dstsp_floor(dataset.truth, length=length, pairs=_FLOOR_PAIRS).median
     result.history.to_csv(folder.path / HISTORY)

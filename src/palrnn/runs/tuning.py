@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from palrnn.data import Dataset, lorenz63
+import numpy as np
+
+from palrnn.data import Dataset, Standardizer, lorenz63
 from palrnn.data.readers import named_array
 from palrnn.data.systems import make_system
 from palrnn.engine.checks import Floats
@@ -49,10 +51,27 @@ def tuning_data(run: Reconstruction, task: TuningTask, series: Any = None) -> Da
     if series is None:
         half = len(run.held) // 2
         parts = [run.held[:half]], [run.held[half:]]
-        return Dataset.from_parts(*parts, standardizer=scale, dt=run.dt, name=run.name)
+        how: dict[str, Any] = {"standardizer": scale, "dt": run.dt, "name": run.name}
+        if run.s is not None and run.inputs is not None:
+            how |= {"training_inputs": [run.inputs[:half]], "heldout_inputs": [run.inputs[half:]]}
+            how["input_standardizer"] = _input_scale(run)
+        return Dataset.from_parts(*parts, **how)
     if isinstance(series, str) and series == PAPER_DATA:
         return _paper_data(task, scale)
-    return Dataset.prepare(series, test_fraction=task.test_fraction, dt=run.dt, standardizer=scale)
+    how = {"test_fraction": task.test_fraction, "dt": run.dt, "standardizer": scale}
+    if run.drift.input_dim:
+        data = run.record.data
+        if data is None or not isinstance(data.inputs, tuple):
+            raise ValueError(
+                "series must be a Dataset with inputs: it is not known which columns drive the model"
+            )
+        how |= {"columns": data.columns, "inputs": data.inputs, "input_standardizer": _input_scale(run)}
+    return Dataset.prepare(series, **how)
+
+
+def _input_scale(run: Reconstruction) -> Standardizer:
+    count = run.drift.input_dim
+    return run.input_standardizer or Standardizer(np.zeros(count), np.ones(count))
 
 
 def series_name(series: str | os.PathLike[str]) -> str:
@@ -104,12 +123,16 @@ def fit_config(config: SAEMConfig, data: Dataset, run: Reconstruction) -> SAEMCo
 
 def parts(data: Dataset) -> dict[str, Any]:
     """Return the standardised series as `saem` and `compare` want them."""
-    return {
+    found: dict[str, Any] = {
         "sequences": data.training,
         "heldout": data.heldout_trials,
         "reference": data.standardizer.transform(data.reference),
         "standardizer": data.standardizer,
     }
+    if data.inputs is not None:
+        found |= {"inputs": data.inputs.training, "heldout_inputs": data.inputs.heldout_trials}
+        found |= {"reference_inputs": data.inputs.heldout, "input_standardizer": data.inputs.standardizer}
+    return found
 
 
 def tune_run(
@@ -140,6 +163,7 @@ def tune_run(
         run,
         model=result.model,
         standardizer=data.standardizer,
+        input_standardizer=None if data.inputs is None else data.inputs.standardizer,
         record=record,
         saem=result,
         name=f"{run.name}, {task.saem.configuration}" if folder is None else folder.path.resolve().name,
@@ -202,6 +226,7 @@ def compare_in_folder(
                 standardizer=data.standardizer,
                 dt=chosen.config.dt,
                 forcing=run.forcing,
+                input_standardizer=None if data.inputs is None else data.inputs.standardizer,
             )
     return found
 
@@ -217,7 +242,10 @@ def _refuse_changes(folder: RunFolder, record: RunRecord) -> None:
 def _begin(folder: RunFolder, record: RunRecord, run: Reconstruction, data: Dataset) -> None:
     """Write what a tuning starts with: the record last, by which it is known to have been started."""
     if not folder.config.exists():
-        folder.write_reference(data.reference if run.reference is None else run.reference)
+        if run.reference is None:
+            folder.write_reference(data.reference, None if data.inputs is None else data.inputs.reference)
+        else:
+            folder.write_reference(run.reference, run.inputs)
         folder.write_record(record)
 
 
@@ -247,13 +275,14 @@ def before_after(run: Reconstruction, result: SAEMResult, data: Dataset) -> Figu
         "After, hard gates": result.model.drift,
         "After, sampled": result.model,
     }
-    start = truth[first_whole_row(truth, "reference")]
-    runs = {title: _observed(model, start, *span) for title, model in models.items()}
+    first = first_whole_row(truth, "reference")
+    drive = None if data.inputs is None else np.roll(data.inputs.heldout, -first, axis=0)
+    runs = {title: _observed(model, truth[first], *span, drive) for title, model in models.items()}
     pictures = {title: data.standardizer.inverse(x) for title, x in ({"Reference": truth} | runs).items()}
     return before_after_figure(result.history, pictures, reference_lyapunov=config.reference_lyapunov)
 
 
-def _observed(model: Any, x1: Floats, steps: int, discard: int) -> Floats:
+def _observed(model: Any, x1: Floats, steps: int, discard: int, drive: Floats | None) -> Floats:
     """Return what is seen of a free run; one that diverges within the transient is shown from its start."""
-    run = free_run(model, x1, steps, discard)
-    return run.observed if len(run) else free_run(model, x1, steps + discard).observed
+    run = free_run(model, x1, steps, discard, inputs=drive)
+    return run.observed if len(run) else free_run(model, x1, steps + discard, inputs=drive).observed

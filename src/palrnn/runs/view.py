@@ -25,7 +25,9 @@ _STEPS, _DISCARD = 6000, 1000
 
 def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
     """Return ``run`` with ``results`` for the sections of a report."""
-    made = free_run(run.drift, run.x[first_whole_row(run.x, "reference")], _STEPS, _DISCARD)
+    first = first_whole_row(run.x, "reference")
+    drive = None if run.s is None else np.roll(run.s, -first, axis=0)
+    made = free_run(run.drift, run.x[first], _STEPS, _DISCARD, inputs=drive)
     card = results.get("invariants")
     return Run(
         name=run.name,
@@ -49,6 +51,7 @@ def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:
     of_data = {
         "series": None if data is None else data.series,
         "coordinates": list(run.columns),
+        "external inputs": _input_names(run),
         "left out": [f"{name} ({reason})" for name, reason in notes.left_out.items()] or None,
         "time step": run.dt if run.dt is not None else "not given: rates are per step",
         "training steps": notes.training_steps,
@@ -64,6 +67,7 @@ def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:
         "latent units M": drift.latent_dim,
         "gated units P": drift.gated,
         "observed coordinates N": drift.observed_dim,
+        "external inputs K": drift.input_dim or None,
         "drift parameters": len(drift.theta),
         "forcing": repr(run.forcing),
         "process noise": _words(model.process),
@@ -84,6 +88,14 @@ def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:
         for group, values in groups.items()
         if values
     }
+
+
+def _input_names(run: Reconstruction) -> list[str] | None:
+    """Return what the inputs are called; None of an autonomous model."""
+    data, count = run.record.data, run.drift.input_dim
+    if data is not None and isinstance(data.inputs, tuple):
+        return list(data.inputs)
+    return [f"s{k + 1}" for k in range(count)] or None
 
 
 def _settings(config: Any) -> dict[str, Any]:

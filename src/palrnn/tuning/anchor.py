@@ -47,8 +47,12 @@ def anchored_solution(
     ridge: float,
     towards: Floats | None = None,
     steps: int = 50,
+    inputs: Floats | None = None,
 ) -> Any:
-    """Return the drift after at most ``steps`` steps on J; ``x (B, T, N)`` are stretches to force on."""
+    """Return the drift after at most ``steps`` steps on J; ``x (B, T, N)`` are stretches to force on.
+
+    ``inputs (B, T, K)`` are those of the stretches, where the model takes any.
+    """
     raise TypeError(f"no M-step for {type(statistics).__name__}")
 
 
@@ -63,12 +67,13 @@ def _(
     ridge: float,
     towards: Floats | None = None,
     steps: int = 50,
+    inputs: Floats | None = None,
 ) -> Any:
     drift, expected = model.drift, expected_loss(statistics, model, ridge, towards)
 
     def objective(theta: Floats) -> tuple[float, Floats]:
         value, slope = expected(theta)
-        loss, pull = _forced(drift.with_theta(theta), x, forcing)
+        loss, pull = _forced(drift.with_theta(theta), x, forcing, inputs)
         return (value + beta * loss, slope + beta * pull) if np.isfinite(loss) else (1e30, 0.0 * slope)
 
     found = _minimum(objective, drift.theta, steps)
@@ -86,6 +91,7 @@ def _(
     ridge: float,
     towards: Floats | None = None,
     steps: int = 50,
+    inputs: Floats | None = None,
 ) -> ALRNN:
     drift = model.drift
     gram, cross = row_moments(statistics)
@@ -104,7 +110,7 @@ def _(
         theta = theta_of(phi)
         curved = np.einsum("ijk,ik->ij", H, theta)
         value, slope = float(np.sum(theta * (0.5 * curved - g))), curved - g
-        loss, pull = _forced(from_rows(theta, drift), x, forcing)
+        loss, pull = _forced(from_rows(theta, drift), x, forcing, inputs)
         if not np.isfinite(loss):
             # a line search that ran too far: any finite value above the start makes it turn back
             return 1e30, np.zeros_like(phi)
@@ -115,10 +121,10 @@ def _(
     return from_rows(theta_of(_minimum(objective, start.ravel(), steps)), drift)
 
 
-def _forced(drift: Any, x: Floats, forcing: Forcing | int) -> tuple[float, Floats]:
+def _forced(drift: Any, x: Floats, forcing: Forcing | int, inputs: Floats | None) -> tuple[float, Floats]:
     """Return the forcing loss and its gradient in theta; infinite where the model cannot be run."""
     try:
-        loss, gradient = itf_gradient(drift, x, forcing)
+        loss, gradient = itf_gradient(drift, x, forcing, inputs=inputs)
     except (ArithmeticError, ValueError):
         return np.inf, np.zeros_like(drift.theta)
     return loss, gradient.theta

@@ -164,12 +164,16 @@ def compare(
     *,
     heldout: ArrayLike | Sequence[ArrayLike],
     reference: ArrayLike,
+    inputs: ArrayLike | Sequence[ArrayLike] | None = None,
+    heldout_inputs: ArrayLike | Sequence[ArrayLike] | None = None,
+    reference_inputs: ArrayLike | None = None,
     slack: float = 0.5,
     seed: int = 0,
     progress: Progress | None = None,
     threads: int | None = None,
     run: str | os.PathLike[str] | None = None,
     standardizer: Standardizer | None = None,
+    input_standardizer: Standardizer | None = None,
 ) -> Comparison:
     """Tune ``model`` once for each named configuration (see `comparison_configs`) and compare the results.
 
@@ -193,6 +197,9 @@ def compare(
                 model,
                 sequences,
                 config,
+                inputs=inputs,
+                heldout_inputs=heldout_inputs,
+                reference_inputs=reference_inputs,
                 seed=seed,
                 heldout=heldout,
                 reference=reference,
@@ -200,6 +207,7 @@ def compare(
                 threads=threads,
                 run=None if run is None else Path(run) / name,
                 standardizer=standardizer,
+                input_standardizer=input_standardizer,
             )
             done += config.iterations if config.learns_noise else 0
     return Comparison(results, slack)

@@ -24,6 +24,7 @@ from palrnn.inference import FilterDiedError, Filtered, rbpf
 from palrnn.inference.gate_paths import chain_of_paths, traced_paths
 from palrnn.inference.smoothing import drawn_paths, drawn_states
 from palrnn.model import PALRNN
+from palrnn.model.inputs import offsets
 from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.statistics import Statistics, sufficient_statistics
 
@@ -51,16 +52,22 @@ class Window(NamedTuple):
 
 
 def window_expectation(
-    model: PALRNN, x: Floats, config: SAEMConfig, path: Floats, seed: int, *stream: int
+    model: PALRNN,
+    x: Floats,
+    config: SAEMConfig,
+    path: Floats,
+    seed: int,
+    *stream: int,
+    inputs: Floats | None = None,
 ) -> Window | None:
-    """Return what one window ``x (L + 1, N)`` says; None if the filter died.
+    """Return what one window ``x (L + 1, N)`` says, with ``inputs (L + 1, K)``; None if the filter died.
 
     ``path (L, P)`` is where a conditional filter goes on from, NaN before its first draw.
     """
     try:
         if config.smoother == "conditional" and model.drift.gated:
-            return _conditional_window(model, x, config, path, seed, *stream)
-        filtered = _filtered(model, x, config, kernel_seed(seed, *stream, 0))
+            return _conditional_window(model, x, inputs, config, path, seed, *stream)
+        filtered = _filtered(model, x, inputs, config, kernel_seed(seed, *stream, 0))
         samples = drawn_paths(
             filtered,
             paths=config.paths,
@@ -72,31 +79,48 @@ def window_expectation(
     except FilterDiedError:
         return None
     statistics = sufficient_statistics(
-        model, x, samples.codes, samples.states, gate_likelihood=config.learn_gate_std
+        model, x, samples.codes, samples.states, inputs=inputs, gate_likelihood=config.learn_gate_std
     )
     return Window(statistics, filtered.log_evidence, path)
 
 
 def _conditional_window(
-    model: PALRNN, x: Floats, config: SAEMConfig, path: Floats, seed: int, *stream: int
+    model: PALRNN,
+    x: Floats,
+    inputs: Floats | None,
+    config: SAEMConfig,
+    path: Floats,
+    seed: int,
+    *stream: int,
 ) -> Window:
     """Go on from ``path`` by sweeps of a conditional filter (CPF-AS; Lindsten, 2013)."""
     pin_blas()
     if np.isnan(path).any():
-        filtered = _filtered(model, x, config, kernel_seed(seed, *stream, 0))
+        filtered = _filtered(model, x, inputs, config, kernel_seed(seed, *stream, 0))
         path = traced_paths(filtered, 1, kernel_seed(seed, *stream, 1)).inputs[0]
+    drive = offsets(model, inputs)
     paths = chain_of_paths(
-        model, x, path, config.paths, config.sweeps, kernel_seed(seed, *stream, 2), particles=config.particles
+        model,
+        x,
+        path,
+        config.paths,
+        config.sweeps,
+        kernel_seed(seed, *stream, 2),
+        particles=config.particles,
+        drive=drive,
     )
-    states = drawn_states(model, x, paths, config.states_per_path, kernel_seed(seed, *stream, 1))
-    statistics = sufficient_statistics(model, x, paths.codes, states, gate_likelihood=config.learn_gate_std)
+    states = drawn_states(model, x, paths, config.states_per_path, kernel_seed(seed, *stream, 1), drive)
+    statistics = sufficient_statistics(
+        model, x, paths.codes, states, inputs=inputs, gate_likelihood=config.learn_gate_std
+    )
     return Window(statistics, math.nan, paths.inputs[-1])
 
 
-def _filtered(model: PALRNN, x: Floats, config: SAEMConfig, seed: int) -> Filtered:
+def _filtered(model: PALRNN, x: Floats, inputs: Floats | None, config: SAEMConfig, seed: int) -> Filtered:
     return rbpf(
         model,
         x,
+        inputs=inputs,
         particles=config.particles,
         seed=seed,
         target=config.target,
@@ -112,13 +136,16 @@ def expectation(
     stream: tuple[int, ...],
     executor: Executor,
     paths: Floats,
+    inputs: Floats | None = None,
 ) -> Expectation:
     """Return the E-step over windows ``batch (B, L + 1, N)``, whose paths so far are ``paths (B, L, P)``.
 
-    ``stream`` is the seed, and the numbers of a random stream of it.
+    ``stream`` is the seed, and the numbers of a random stream of it; ``inputs (B, L + 1, K)`` are those of
+    the windows of a driven model.
     """
+    given = [None] * len(batch) if inputs is None else list(inputs)
     jobs = [
-        executor.submit(window_expectation, model, x, config, path, *stream, k)
+        executor.submit(window_expectation, model, x, config, path, *stream, k, inputs=given[k])
         for k, (x, path) in enumerate(zip(batch, paths, strict=True))
     ]
     try:

@@ -66,13 +66,16 @@ def heldout_evaluation(
     *,
     heldout: Floats | None = None,
     reference: Floats | None = None,
+    heldout_inputs: Floats | None = None,
+    reference_inputs: Floats | None = None,
     seed: int = 0,
     threads: int | None = None,
 ) -> HeldOutEvaluation:
     """Return evidence on held-out windows ``(K, L + 1, N)`` and invariants against ``reference (T, N)``.
 
     All in the model's standardised coordinates. Rollouts start at the first row of the reference that has no
-    gap. The windows and all random streams depend on ``seed`` only, so that models can be compared.
+    gap. The windows and all random streams depend on ``seed`` only, so that models can be compared. A driven
+    model needs the inputs of the windows, ``(K, L + 1, inputs)``, and of the reference.
     """
     as_instance(model, "model", PALRNN), as_instance(config, "config", SAEMConfig)
     dim = model.drift.observed_dim
@@ -84,21 +87,27 @@ def heldout_evaluation(
         reference = as_series(reference, "reference", dim=dim, allow_nan=True)
     evidence, stderr, hard, sampled = math.nan, math.nan, None, None
     if heldout is not None:
-        evidence, stderr = _evidence(model, config, heldout, kernel_seed(seed, 2), threads)
+        evidence, stderr = _evidence(model, config, heldout, heldout_inputs, kernel_seed(seed, 2), threads)
     if reference is not None:
-        hard = invariants(model.drift, reference, config)
-        sampled = invariants(model, reference, config, seed=kernel_seed(seed, 3))
+        hard = invariants(model.drift, reference, config, inputs=reference_inputs)
+        sampled = invariants(model, reference, config, inputs=reference_inputs, seed=kernel_seed(seed, 3))
     return HeldOutEvaluation(evidence, stderr, hard, sampled)
 
 
 def _evidence(
-    model: PALRNN, config: SAEMConfig, heldout: Floats, seed: int, threads: int | None
+    model: PALRNN,
+    config: SAEMConfig,
+    heldout: Floats,
+    inputs: Floats | None,
+    seed: int,
+    threads: int | None,
 ) -> tuple[float, float]:
     try:
         found = windowed_evidence(
             model,
             list(heldout),
             config.length,
+            inputs=None if inputs is None else list(inputs),
             windows=min(config.heldout_windows, len(heldout)),
             particles=config.particles,
             seed=seed,
@@ -114,11 +123,18 @@ def _evidence(
 
 
 def invariants(
-    model: Surrogate | PALRNN, reference: Floats, config: SAEMConfig, *, seed: int = 0
+    model: Surrogate | PALRNN,
+    reference: Floats,
+    config: SAEMConfig,
+    *,
+    inputs: Floats | None = None,
+    seed: int = 0,
 ) -> RolloutInvariants:
     """Return the invariants of the hard-gated rollout of a drift, or of a sampled one of a `PALRNN`."""
     steps, discard = config.rollout_steps - config.rollout_discard, config.rollout_discard
-    run = quantities_of_interest(model, reference, steps=steps, discard=discard, dt=config.dt, seed=seed)
+    run = quantities_of_interest(
+        model, reference, inputs=inputs, steps=steps, discard=discard, dt=config.dt, seed=seed
+    )
     found = run.numbers()
     known = config.reference_lyapunov
     error = math.nan if known is None else found["lyapunov"] - known

@@ -47,7 +47,7 @@ def checked_model(file: Path, checkpoint: Checkpoint, start: PALRNN, config: SAE
     stored, model = Stored(file, checkpoint.arrays, checkpoint.training), checkpoint.model
     if not isinstance(model, PALRNN):
         raise stored.error(f"it must hold a PAL-RNN, holds an {type(model).__name__}")
-    for name in ("latent_dim", "observed_dim", "gated"):
+    for name in ("latent_dim", "observed_dim", "gated", "input_dim"):
         stored.same(name, getattr(model.drift, name), getattr(start.drift, name))
     if not np.array_equal(_embedding(model), _embedding(start)):
         raise stored.error("E must be that of the model that tuning started from")
@@ -80,7 +80,7 @@ def checked_average(
         for name in names:
             stored.no_array(f"average.{name}")
         return None
-    dim, seen = model.drift.latent_dim, model.drift.observed_dim
+    dim, seen, inputs = model.drift.latent_dim, model.drift.observed_dim, model.drift.input_dim
     weights = checkpoint.arrays.get("average.weights", np.empty(0))
     shapes: dict[str, tuple[int, ...]] = {
         "residual": (seen,),
@@ -92,11 +92,11 @@ def checked_average(
         "gates": GATE_STDS.shape,
         "transitions": (),
         "starts": (),
-        "gram": (2 * dim + 1, 2 * dim + 1),
-        "cross": (dim, 2 * dim + 1),
+        "gram": (2 * dim + 1 + inputs, 2 * dim + 1 + inputs),
+        "cross": (dim, 2 * dim + 1 + inputs),
         "square": (dim,),
         "outer": (dim, dim),
-        "before": (weights.size, dim),
+        "before": (weights.size, dim + inputs),
         "codes": (weights.size, model.drift.gated),
         "after": (weights.size, dim),
         "weights": (weights.size,),

@@ -1,10 +1,11 @@
 """The AL-RNN in rows: given its gates, a linear regression of z_{t+1} on the features
 
-    f_t = [z_t, D(c_t) z_t, 1]                                   (2 M + 1,)
+    f_t = [z_t, D(c_t) z_t, 1, s_t]                              (2 M + 1 + K,)
 
-in which unit i uses its own z_i only (A is diagonal), all of D(c) z and the constant. The sums of f f^T, z'
-f^T and z' z'^T hold everything that the drift and the process noise depend on. Row i of the drift solves its
-own ridge regression on f_i = [z_i, D(c) z, 1] (M + 2 features),
+in which unit i uses its own z_i only (A is diagonal), all of D(c) z, the constant and the K inputs, if the
+model is driven by any. The sums of f f^T, z' f^T and z' z'^T hold everything that the drift and the process
+noise depend on. Row i of the drift solves its own ridge regression on f_i = [z_i, D(c) z, 1, s] (M + 2 + K
+features),
 
     (G_i + ridge I) theta_i = b_i + ridge theta_i^0,     G_i = mean f_i f_i^T,   b_i = mean z'_i f_i,
 
@@ -36,8 +37,8 @@ _TOLERANCE = 1e-12
 class RowStatistics(Statistics):
     """Sufficient statistics of an AL-RNN.
 
-    ``gram (2M+1, 2M+1)``: sum of f f^T. ``cross (M, 2M+1)``: sum of z' f^T. ``square (M,)`` and ``outer (M,
-    M)``: sums of z'^2 and of z' z'^T.
+    ``gram (2M+1+K, 2M+1+K)``: sum of f f^T. ``cross (M, 2M+1+K)``: sum of z' f^T. ``square (M,)`` and
+    ``outer (M, M)``: sums of z'^2 and of z' z'^T.
     """
 
     gram: Floats
@@ -47,15 +48,24 @@ class RowStatistics(Statistics):
 
 
 @drift_statistics.register
-def _(drift: ALRNN, codes: NDArray[np.bool_], states: Floats, common: dict[str, Any]) -> RowStatistics:
-    dim, free = drift.latent_dim, drift.latent_dim - drift.gated
+def _(
+    drift: ALRNN,
+    codes: NDArray[np.bool_],
+    states: Floats,
+    common: dict[str, Any],
+    inputs: Floats | None = None,
+) -> RowStatistics:
+    dim, free, size = drift.latent_dim, drift.latent_dim - drift.gated, 2 * drift.latent_dim + 1
+    size += drift.input_dim
     before, after = states[:, :, :-1], states[:, :, 1:]
-    features = np.empty((*before.shape[:3], 2 * dim + 1))
+    features = np.empty((*before.shape[:3], size))
     features[..., :dim] = before
     features[..., dim : 2 * dim] = before
     features[..., dim + free : 2 * dim] *= codes[:, None]
     features[..., 2 * dim] = 1.0
-    f, target = features.reshape(-1, 2 * dim + 1), after.reshape(-1, dim)
+    if inputs is not None:
+        features[..., 2 * dim + 1 :] = inputs[:-1]
+    f, target = features.reshape(-1, size), after.reshape(-1, dim)
     return RowStatistics(
         **common,
         gram=f.T @ f,
@@ -71,18 +81,21 @@ def _(drift: ALRNN) -> type[RowStatistics]:
 
 
 def rows(drift: ALRNN) -> Floats:
-    """Return the drift as ``(M, M + 2)`` rows theta_i = [A_i, W_i, h_i]."""
-    return np.column_stack([drift.A, drift.W, drift.h])
+    """Return the drift as ``(M, M + 2 + K)`` rows theta_i = [A_i, W_i, h_i, C_i]."""
+    parts = [drift.A, drift.W, drift.h]
+    return np.column_stack(parts if drift.C is None else [*parts, drift.C])
 
 
 def from_rows(theta: Floats, drift: ALRNN) -> ALRNN:
-    """Return ``drift`` with the rows ``theta (M, M + 2)``."""
-    return ALRNN(theta[:, 0], theta[:, 1:-1], theta[:, -1], drift.E, drift.gated)
+    """Return ``drift`` with the rows ``theta (M, M + 2 + K)``."""
+    dim = drift.latent_dim
+    own, rest = theta[:, 1 : dim + 1], theta[:, dim + 2 :]
+    return ALRNN(theta[:, 0], own, theta[:, dim + 1], drift.E, drift.gated, rest)
 
 
 def row_moments(statistics: RowStatistics) -> tuple[Floats, Floats]:
-    """Return the mean Gram matrices G ``(M, M+2, M+2)`` and mean cross products b ``(M, M+2)`` by row."""
-    own = _own_features(len(statistics.square))
+    """Return the mean Gram matrices ``(M, M+2+K, M+2+K)`` and mean cross products ``(M, M+2+K)`` by row."""
+    own = _own_features(*statistics.cross.shape)
     gram = statistics.gram[own[:, :, None], own[:, None, :]] / statistics.transitions
     cross = np.take_along_axis(statistics.cross, own, axis=1) / statistics.transitions
     return gram, cross
@@ -110,7 +123,7 @@ def _row_solution(statistics: RowStatistics, ridge: float, towards: Floats | Non
 def joint_solution(
     statistics: RowStatistics, model: PALRNN, ridge: float, towards: Floats | None, start: Floats
 ) -> Floats:
-    """Return the rows under a full process noise Q, by conjugate gradients from ``start (M, M + 2)``.
+    """Return the rows under a full process noise Q, by conjugate gradients from ``start (M, M + 2 + K)``.
 
         sum_j (Q^-1)_ij G_ij theta_j + ridge kappa theta_i = sum_j (Q^-1)_ij b_ij + ridge kappa theta_i^0
 
@@ -118,19 +131,20 @@ def joint_solution(
     ridge is what it is under isotropic noise. The rows solved one by one precondition it.
     """
     dim, n = len(statistics.square), statistics.transitions
-    own, precision = _own_features(dim), np.linalg.inv(model.process_covariance)
+    own, precision = _own_features(*statistics.cross.shape), np.linalg.inv(model.process_covariance)
+    each = own.shape[1]
     kappa = ridge * np.trace(precision) / dim
     gram, _ = row_moments(statistics)
-    inverse = np.linalg.pinv(gram * np.diagonal(precision)[:, None, None] + kappa * np.eye(dim + 2))
+    inverse = np.linalg.pinv(gram * np.diagonal(precision)[:, None, None] + kappa * np.eye(each))
 
     def product(flat: Floats) -> Floats:
-        theta = flat.reshape(dim, dim + 2)
+        theta = flat.reshape(dim, each)
         coupled = precision @ (_in_features(theta) @ statistics.gram) / n
         return np.asarray(np.take_along_axis(coupled, own, axis=1) + kappa * theta).ravel()
 
     right = np.take_along_axis(precision @ statistics.cross / n, own, axis=1)
     right = right if towards is None else right + kappa * towards
-    size = dim * (dim + 2)
+    size = dim * each
     operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
     rough = LinearOperator(
         (size, size),
@@ -138,7 +152,7 @@ def joint_solution(
         dtype=np.float64,
     )
     theta, _ = cg(operator, right.ravel(), x0=start.ravel(), M=rough, rtol=_TOLERANCE, maxiter=10 * size)
-    return np.asarray(theta).reshape(dim, dim + 2)
+    return np.asarray(theta).reshape(dim, each)
 
 
 @process_residuals.register
@@ -158,11 +172,11 @@ def _(statistics: RowStatistics, drift: ALRNN) -> Floats:
     return np.asarray(total / statistics.transitions)
 
 
-def _own_features(dim: int) -> NDArray[np.int64]:
-    """Return ``(M, M + 2)``: which of the 2 M + 1 features each row uses."""
-    return np.column_stack([np.arange(dim), np.tile(np.arange(dim, 2 * dim + 1), (dim, 1))])
+def _own_features(dim: int, features: int) -> NDArray[np.int64]:
+    """Return ``(M, M + 2 + K)``: which of the 2 M + 1 + K features each row uses."""
+    return np.column_stack([np.arange(dim), np.tile(np.arange(dim, features), (dim, 1))])
 
 
 def _in_features(theta: Floats) -> Floats:
-    """Return rows ``(M, M + 2)`` as coefficients ``(M, 2 M + 1)`` of all features."""
+    """Return rows ``(M, M + 2 + K)`` as coefficients ``(M, 2 M + 1 + K)`` of all features."""
     return np.hstack([np.diag(theta[:, 0]), theta[:, 1:]])

@@ -59,16 +59,22 @@ class SavedTuning:
     task: dict[str, Any]
     standardizer: Standardizer | None
     windows: int
+    input_standardizer: Standardizer | None = None
 
     @classmethod
     def of(
-        cls, path: str | os.PathLike[str], model: PALRNN, problem: Problem, standardizer: Standardizer | None
+        cls,
+        path: str | os.PathLike[str],
+        model: PALRNN,
+        problem: Problem,
+        standardizer: Standardizer | None,
+        input_standardizer: Standardizer | None = None,
     ) -> SavedTuning:
         """Return the folder of this task, which need not be there yet."""
         folder = Path(path)
         settings = problem.config.model_dump(mode="json")
         task = {"config": settings, "seed": problem.seed, "data": _digest(model, problem)}
-        return cls(folder, model, problem.config, task, standardizer, len(problem.pool))
+        return cls(folder, model, problem.config, task, standardizer, len(problem.pool), input_standardizer)
 
     @property
     def begun(self) -> bool:
@@ -91,6 +97,7 @@ class SavedTuning:
             training=training,
             arrays=arrays,
             forcing=self.config.forcing.final,
+            input_standardizer=self.input_standardizer,
         )
 
     def load(self) -> State:
@@ -120,6 +127,7 @@ def _digest(model: PALRNN, problem: Problem) -> str:
         *([] if problem.anchor is None else [problem.anchor]),
         *([] if problem.heldout is None else [problem.heldout]),
         *([] if problem.reference is None else [problem.reference]),
+        *(part for part in problem.inputs if part is not None),
     ]
     for part in parts:
         digest.update(str(np.shape(part)).encode() + np.ascontiguousarray(part).tobytes())

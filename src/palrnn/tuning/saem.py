@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,7 @@ from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
 from palrnn.forcing import itf_loss
 from palrnn.model import PALRNN
+from palrnn.model.inputs import checked_inputs, checked_trial_inputs
 from palrnn.tuning.anchor import anchored_solution
 from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.estep import expectation
@@ -47,6 +48,15 @@ class SAEMResult:
         return f"SAEMResult({self.config.configuration}: {self.history!r}, {self.model!r})"
 
 
+class Inputs(NamedTuple):
+    """What drives the model in each part of the data, in its form; None where there is nothing."""
+
+    pool: Floats | None
+    anchor: Floats | None
+    heldout: Floats | None
+    reference: Floats | None
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Everything that stays the same during tuning: windows, stretches for the anchor, held-out data."""
@@ -57,6 +67,7 @@ class Problem:
     anchor: Floats | None
     heldout: Floats | None
     reference: Floats | None
+    inputs: Inputs
 
     def unvisited(self, model: PALRNN) -> Floats:
         """Return paths ``(K, L, P)`` for all windows of which none has been drawn: NaN."""
@@ -68,30 +79,39 @@ def saem(
     sequences: ArrayLike | Sequence[ArrayLike],
     config: SAEMConfig | None = None,
     *,
+    inputs: ArrayLike | Sequence[ArrayLike] | None = None,
     seed: int = 0,
     heldout: ArrayLike | Sequence[ArrayLike] | None = None,
     reference: ArrayLike | None = None,
+    heldout_inputs: ArrayLike | Sequence[ArrayLike] | None = None,
+    reference_inputs: ArrayLike | None = None,
     progress: Progress | None = None,
     threads: int | None = None,
     run: str | os.PathLike[str] | None = None,
     standardizer: Standardizer | None = None,
+    input_standardizer: Standardizer | None = None,
 ) -> SAEMResult:
     """Fine-tune ``model`` by the evidence of windows of ``sequences``: ``(T, N)``, ``(J, T, N)`` or a list.
 
     All series are in the model's standardised coordinates; NaN means not observed. With ``heldout`` (in the
     same form), the evidence of fixed held-out windows is evaluated before, after and every ``evaluate_every``
-    iterations; with ``reference (T, N)``, the invariants of the rollouts too.
+    iterations; with ``reference (T, N)``, the invariants of the rollouts too. A driven model needs the
+    ``inputs`` of the sequences, and those of what is held out, each in the form of its data; the M-step
+    learns C with the rest of the drift.
 
     An ``initial`` of None means that the start of a window follows the process noise, and is then learned
     with it; a given one stays as it is. Results depend on ``seed`` but not on the number of ``threads``
     (default: one per core). With a folder ``run``, each iteration is saved in ``run/checkpoint.safetensors``
-    (with the ``standardizer``, if given), and a call that was interrupted continues exactly where it stopped.
+    (with the ``standardizer`` and the ``input_standardizer``, if given), and a call that was interrupted
+    continues exactly where it stopped.
     """
     started = time.perf_counter()
     config = SAEMConfig() if config is None else config
-    problem = _checked(model, sequences, config, seed, heldout, reference, standardizer)
+    driving = (inputs, heldout_inputs, reference_inputs)
+    problem = _checked(model, sequences, config, seed, heldout, reference, standardizer, driving)
     pin_blas()
-    folder = None if run is None else SavedTuning.of(run, model, problem, standardizer)
+    scales = (standardizer, input_standardizer)
+    folder = None if run is None else SavedTuning.of(run, model, problem, *scales)
     total = config.iterations if config.learns_noise else 0
     workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
     with (
@@ -117,16 +137,24 @@ def check_saem(
     sequences: ArrayLike | Sequence[ArrayLike],
     config: SAEMConfig | None = None,
     *,
+    inputs: ArrayLike | Sequence[ArrayLike] | None = None,
     seed: int = 0,
     heldout: ArrayLike | Sequence[ArrayLike] | None = None,
     reference: ArrayLike | None = None,
+    heldout_inputs: ArrayLike | Sequence[ArrayLike] | None = None,
+    reference_inputs: ArrayLike | None = None,
     run: str | os.PathLike[str] | None = None,
     standardizer: Standardizer | None = None,
+    input_standardizer: Standardizer | None = None,
 ) -> None:
     """Refuse what `saem` with the same arguments would refuse; write nothing."""
     config = SAEMConfig() if config is None else config
-    problem = _checked(model, sequences, config, seed, heldout, reference, standardizer)
-    if run is not None and (folder := SavedTuning.of(run, model, problem, standardizer)).begun:
+    driving = (inputs, heldout_inputs, reference_inputs)
+    problem = _checked(model, sequences, config, seed, heldout, reference, standardizer, driving)
+    if (
+        run is not None
+        and (folder := SavedTuning.of(run, model, problem, standardizer, input_standardizer)).begun
+    ):
         folder.load()
 
 
@@ -138,6 +166,7 @@ def _checked(
     heldout: ArrayLike | Sequence[ArrayLike] | None,
     reference: ArrayLike | None,
     standardizer: Standardizer | None,
+    driving: tuple[Any, Any, Any],
 ) -> Problem:
     if not isinstance(model, PALRNN):
         raise ValueError(
@@ -149,14 +178,33 @@ def _checked(
         as_instance(standardizer, "standardizer", Standardizer)
     dim = model.drift.observed_dim
     how: dict[str, Any] = {"min_steps": config.length + 1, "dim": dim, "allow_nan": True}
-    series = as_trials(sequences, "sequences", **how)
-    held = None
+    series, length = as_trials(sequences, "sequences", **how), config.length
+    s = _trial_inputs(model, driving[0], series, "inputs")
+    held = held_s = None
     if heldout is not None:
-        held = window_pool(as_trials(heldout, "heldout", **how), config.length, "heldout")
-    truth = None if reference is None else as_series(reference, "reference", dim=dim, allow_nan=True)
-    anchor = stretches(series, config.anchor_length) if config.configuration == "anchored" else None
-    pool = window_pool(series, config.length)
-    return Problem(config, as_int(seed, "seed", most=None), pool, anchor, held, truth)
+        trials = as_trials(heldout, "heldout", **how)
+        given = _trial_inputs(model, driving[1], trials, "heldout_inputs")
+        held = window_pool(trials, length, "heldout")
+        held_s = None if given is None else window_pool(trials, length, "heldout", of=given)
+    truth = truth_s = None
+    if reference is not None:
+        truth = as_series(reference, "reference", dim=dim, allow_nan=True)
+        truth_s = checked_inputs(model, driving[2], len(truth), "reference_inputs")
+    anchor = anchor_s = None
+    if config.configuration == "anchored":
+        anchor = stretches(series, config.anchor_length)
+        anchor_s = None if s is None else stretches(series, config.anchor_length, of=s)
+    pool = window_pool(series, length)
+    pool_s = None if s is None else window_pool(series, length, of=s)
+    driven = Inputs(pool_s, anchor_s, held_s, truth_s)
+    return Problem(config, as_int(seed, "seed", most=None), pool, anchor, held, truth, driven)
+
+
+def _trial_inputs(model: PALRNN, inputs: Any, trials: list[Floats], name: str) -> list[Floats] | None:
+    """Return the inputs of all trials, None where the model takes none."""
+    found = checked_trial_inputs(model, inputs, [len(trial) for trial in trials], name)
+    given = [part for part in found if part is not None]
+    return given if given else None
 
 
 def _iterate(problem: Problem, state: State, total: int, executor: Executor, threads: int) -> State:
@@ -165,13 +213,16 @@ def _iterate(problem: Problem, state: State, total: int, executor: Executor, thr
     drawn = generator(problem.seed, 0, iteration).integers(0, len(problem.pool), size=config.windows)
     paths = problem.unvisited(model) if state.paths is None else state.paths
     stream = (problem.seed, 1, iteration)
-    found = expectation(model, problem.pool[drawn], config, stream, executor, paths[drawn])
+    given = None if problem.inputs.pool is None else problem.inputs.pool[drawn]
+    found = expectation(model, problem.pool[drawn], config, stream, executor, paths[drawn], given)
     statistics, step = found.statistics, config.blend
     if config.robbins_monro:
         # the step of the stochastic approximation takes the place of the blend
         gain, step = (iteration + 1) ** -config.step_exponent, 1.0
         statistics = statistics if state.average is None else state.average.averaged(statistics, gain)
-    tuned = blended(model, provisional(model, statistics, config, problem.anchor), step)
+    tuned = blended(
+        model, provisional(model, statistics, config, problem.anchor, problem.inputs.anchor), step
+    )
     seen = state.rows[-1] | {"evidence": found.evidence, "died": float(found.died)}
     new = _row(problem, tuned, iteration + 1, total, threads)
     average = statistics if config.robbins_monro else None
@@ -183,7 +234,11 @@ def _iterate(problem: Problem, state: State, total: int, executor: Executor, thr
 
 
 def provisional(
-    model: PALRNN, statistics: Statistics, config: SAEMConfig, anchor: Floats | None = None
+    model: PALRNN,
+    statistics: Statistics,
+    config: SAEMConfig,
+    anchor: Floats | None = None,
+    anchor_inputs: Floats | None = None,
 ) -> PALRNN:
     """Return the M-step's solution, before any damping, for the blocks that the configuration updates."""
     if not config.learns_noise:
@@ -201,6 +256,7 @@ def provisional(
             ridge=ridge,
             towards=towards,
             steps=config.anchor_steps,
+            inputs=anchor_inputs,
         )
     elif config.learns_drift:
         drift = drift_solution(statistics, model, ridge=ridge, towards=towards, steps=config.drift_steps)
@@ -223,13 +279,15 @@ def _row(problem: Problem, model: PALRNN, iteration: int, total: int, threads: i
         "gate_std": model.gate_std,
     }
     if problem.anchor is not None:
-        row["itf_loss"] = itf_loss(model.drift, problem.anchor, config.forcing)
+        row["itf_loss"] = itf_loss(model.drift, problem.anchor, config.forcing, inputs=problem.inputs.anchor)
     if iteration in (0, total) or (every and iteration % every == 0):
         held = heldout_evaluation(
             model,
             config,
             heldout=problem.heldout,
             reference=problem.reference,
+            heldout_inputs=problem.inputs.heldout,
+            reference_inputs=problem.inputs.reference,
             seed=problem.seed,
             threads=threads,
         )

@@ -3,7 +3,7 @@
 The drift minimises, over weighted transitions,
 
     f(theta) = mean [ 1/2 (z' - F)^T Q^-1 (z' - F) - sum_j log Phi(+-u_j / gate_std) ]
-               + ridge kappa / 2 |theta - theta^0|^2,                         F = J(c) z + b(c),  u = G z + g,
+               + ridge kappa / 2 |theta - theta^0|^2,                   F = J(c) z + b(c) + C s,  u = G z + g,
 
 where kappa is the mean of the precisions 1 / Q, so that the ridge is that of `rows` under isotropic noise.
 The second term is there only where the gates have parameters (``gate_pullback``). A family that is linear in
@@ -25,6 +25,7 @@ from scipy.special import log_ndtr
 from palrnn.engine.checks import Floats
 from palrnn.model import PALRNN
 from palrnn.model.engine import gate_inputs
+from palrnn.model.inputs import input_pullback
 from palrnn.tuning.mstep import drift_solution, process_moments, process_residuals
 from palrnn.tuning.statistics import Statistics, drift_statistics, statistics_kind
 
@@ -40,7 +41,10 @@ _FORGOTTEN = 1e-3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SampleStatistics(Statistics):
-    """The transitions: ``before (n, M)``, ``codes (n, P)``, ``after (n, M)``, and their ``weights (n,)``."""
+    """The transitions: ``before (n, M + K)``, ``codes (n, P)``, ``after (n, M)``, and their ``weights (n,)``.
+
+    What was before is the state, and beside it the inputs that drove the model, if it takes any.
+    """
 
     before: Floats
     codes: NDArray[np.bool_]
@@ -48,11 +52,20 @@ class SampleStatistics(Statistics):
     weights: Floats
 
     @classmethod
-    def of(cls, drift: Any, codes: NDArray[np.bool_], states: Floats, common: dict[str, Any]) -> Self:
+    def of(
+        cls,
+        drift: Any,
+        codes: NDArray[np.bool_],
+        states: Floats,
+        common: dict[str, Any],
+        inputs: Floats | None = None,
+    ) -> Self:
         """Return the statistics of ``codes (S, T-1, P)`` and ``states (S, K, T, M)``."""
         paths, draws, times, dim = states.shape
         shape = (paths, draws, times - 1, codes.shape[-1])
         before = states[:, :, :-1].reshape(-1, dim)
+        if inputs is not None:
+            before = np.hstack([before, np.tile(inputs[:-1], (paths * draws, 1))])
         return cls(
             **common,
             before=before,
@@ -117,18 +130,19 @@ def expected_loss(
         moved, away = drift.with_theta(theta), theta - origin
         value, slope = 0.5 * kappa * float(away @ away), kappa * away
         with np.errstate(over="ignore", invalid="ignore"):  # a line search that ran too far
-            for z, codes, after, weights in _pieces(statistics, theta.size):
-                error = after - _advanced(moved, z, codes)
+            for before, codes, after, weights in _pieces(statistics, theta.size):
+                error = after - _advanced(moved, before, codes)
                 pull = weights[:, None] * (error @ precision)
                 value += 0.5 * float((pull * error).sum()) / total
-                slope = slope - moved.pullback(z, codes, pull).sum(axis=0) / total
+                slope = slope - _pullback(moved, before, codes, pull).sum(axis=0) / total
                 if gates_learn:
+                    z = before[:, : drift.latent_dim]
                     signs = np.where(codes, 1.0, -1.0) / model.gate_std
                     scaled = signs * gate_inputs(moved, z)
                     value -= float(weights @ log_ndtr(scaled).sum(axis=1)) / total
                     hazard = np.exp(-0.5 * scaled**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(scaled))
                     pulled = moved.gate_pullback(z, weights[:, None] * signs * hazard)
-                    slope = slope - pulled.sum(axis=0) / total
+                    slope[: pulled.shape[1]] -= pulled.sum(axis=0) / total
         # any finite value above the start makes the search turn back
         return (value, slope) if np.isfinite(value) else (1e30, np.zeros_like(slope))
 
@@ -143,8 +157,8 @@ def _(statistics: SampleStatistics, drift: Any) -> Floats:
 @process_moments.register
 def _(statistics: SampleStatistics, drift: Any) -> Floats:
     total = np.zeros((drift.latent_dim, drift.latent_dim))
-    for z, codes, after, weights in _pieces(statistics, drift.theta.size):
-        error = after - _advanced(drift, z, codes)
+    for before, codes, after, weights in _pieces(statistics, drift.theta.size):
+        error = after - _advanced(drift, before, codes)
         total += (weights[:, None] * error).T @ error
     return total / statistics.weights.sum()
 
@@ -160,9 +174,10 @@ def _normal_solution(
     size, total = drift.theta.size, statistics.weights.sum()
     whiten = np.linalg.inv(model.process.root(drift.latent_dim))
     gram, cross = np.zeros((size, size)), np.zeros(size)
-    for z, codes, after, weights in _pieces(statistics, size * drift.latent_dim):
-        slopes = np.stack([drift.pullback(z, codes, np.broadcast_to(r, z.shape)) for r in unit], axis=1)
-        base = after - _advanced(drift, z, codes) + slopes @ drift.theta
+    for before, codes, after, weights in _pieces(statistics, size * drift.latent_dim):
+        rows = (np.broadcast_to(r, after.shape) for r in unit)
+        slopes = np.stack([_pullback(drift, before, codes, r) for r in rows], axis=1)
+        base = after - _advanced(drift, before, codes) + slopes @ drift.theta
         scale = np.sqrt(weights)[:, None, None]
         left = (scale * (whiten @ slopes)).reshape(-1, size)
         right = (scale * (whiten @ base[..., None])).ravel()
@@ -183,6 +198,7 @@ def _is_linear(statistics: SampleStatistics, drift: Any) -> bool:
         return False
     some = np.linspace(0, len(statistics.weights) - 1, _PROBED).astype(np.int64)
     z, codes, r = statistics.before[some], statistics.codes[some], statistics.after[some]
+    z = z[:, : drift.latent_dim]  # what inputs add is linear in C
     here = drift.pullback(z, codes, r)
     there = drift.with_theta(1.5 * drift.theta + 0.25).pullback(z, codes, r)
     return bool(np.abs(here - there).max() <= _AGREE * (1.0 + np.abs(here).max()))
@@ -198,7 +214,16 @@ def _pieces(
         yield tuple(getattr(statistics, name)[part] for name in _SAMPLES)
 
 
-def _advanced(drift: Any, z: Floats, codes: NDArray[np.bool_]) -> Floats:
-    """Return J(c) z + b(c) for ``z (n, M)``, ``codes (n, P)``."""
+def _advanced(drift: Any, before: Floats, codes: NDArray[np.bool_]) -> Floats:
+    """Return J(c) z + b(c) + C s for ``before (n, M + K)``, z beside s, and ``codes (n, P)``."""
+    z, s = before[:, : drift.latent_dim], before[:, drift.latent_dim :]
     J, b = drift.affine(codes)
-    return np.asarray((J @ z[..., None])[..., 0] + b)
+    after = np.asarray((J @ z[..., None])[..., 0] + b)
+    return after + s @ drift.C.T if s.shape[1] else after
+
+
+def _pullback(drift: Any, before: Floats, codes: NDArray[np.bool_], r: Floats) -> Floats:
+    """Return r^T d(F + C s)/dtheta for ``before (n, M + K)``, ``codes (n, P)`` and ``r (n, M)``."""
+    z, s = before[:, : drift.latent_dim], before[:, drift.latent_dim :]
+    own = drift.pullback(z, codes, r)
+    return np.concatenate([own, input_pullback(s, r)], axis=-1) if s.shape[1] else own

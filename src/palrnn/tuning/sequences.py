@@ -37,19 +37,31 @@ def lorenz63_sequences(
     )
 
 
-def window_pool(sequences: list[Floats], length: int, name: str = "sequences") -> Floats:
-    """Return non-overlapping windows ``(K, length + 1, N)``, each from a left boundary without gaps."""
-    return _cut(sequences, length + 1, length, name)
+def window_pool(
+    sequences: list[Floats], length: int, name: str = "sequences", *, of: list[Floats] | None = None
+) -> Floats:
+    """Return non-overlapping windows ``(K, length + 1, N)``, each from a left boundary without gaps.
+
+    With ``of``, series beside the sequences, as their inputs, the same windows of these.
+    """
+    return _cut(sequences, length + 1, length, name, of)
 
 
-def stretches(sequences: list[Floats], length: int) -> Floats:
-    """Return non-overlapping stretches ``(B, length, N)`` for the forcing loss; none starts with a gap."""
+def stretches(sequences: list[Floats], length: int, *, of: list[Floats] | None = None) -> Floats:
+    """Return non-overlapping stretches ``(B, length, N)`` for the forcing loss; none starts with a gap.
+
+    With ``of``, series beside the sequences, as their inputs, the same stretches of these.
+    """
     length = min(length, min(len(x) for x in sequences))
-    return _cut(sequences, length, length, "sequences")
+    return _cut(sequences, length, length, "sequences", of)
 
 
-def _cut(sequences: list[Floats], rows: int, apart: int, name: str) -> Floats:
-    found = [x[start : start + rows] for x in sequences for start in spaced_starts(x, rows, apart)]
+def _cut(sequences: list[Floats], rows: int, apart: int, name: str, of: list[Floats] | None = None) -> Floats:
+    found = [
+        y[start : start + rows]
+        for x, y in zip(sequences, sequences if of is None else of, strict=True)
+        for start in spaced_starts(x, rows, apart)
+    ]
     if not found:
         raise ValueError(f"{name} must have a row without gaps that {rows - 1} rows follow, has none")
     return np.stack(found)

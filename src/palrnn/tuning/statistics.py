@@ -72,12 +72,18 @@ class Statistics:
 
 
 def sufficient_statistics(
-    model: PALRNN, x: Floats, codes: NDArray[np.bool_], states: Floats, *, gate_likelihood: bool = False
+    model: PALRNN,
+    x: Floats,
+    codes: NDArray[np.bool_],
+    states: Floats,
+    *,
+    inputs: Floats | None = None,
+    gate_likelihood: bool = False,
 ) -> Statistics:
     """Return the statistics of the smoothing samples of one window ``x (T, N)``; NaN means not observed.
 
-    ``codes (S, T-1, P)`` and ``states (S, K, T, M)`` are S gate paths with K state paths each. The gates'
-    likelihood is summed only if asked for, because it is not cheap.
+    ``codes (S, T-1, P)`` and ``states (S, K, T, M)`` are S gate paths with K state paths each; ``inputs`` has
+    one row for each of x. The gates' likelihood is summed only if asked for, because it is not cheap.
     """
     drift, after, first = model.drift, states[:, :, 1:], states[:, :, 0]
     count = states.shape[0] * states.shape[1]
@@ -87,8 +93,8 @@ def sufficient_statistics(
     begun = (first - drift.embed(x[0])).reshape(count, -1)
     gates = np.zeros(GATE_STDS.size)
     if gate_likelihood and drift.gated:
-        inputs = gate_inputs(drift, states[:, :, :-1])
-        signed = np.where(codes[:, None], inputs, -inputs).ravel()
+        u = gate_inputs(drift, states[:, :, :-1])
+        signed = np.where(codes[:, None], u, -u).ravel()
         gates = np.array([log_ndtr(signed / std).sum() for std in GATE_STDS])
     common = {
         "residual": np.where(known, error, 0.0).sum(axis=(0, 1)),
@@ -101,12 +107,16 @@ def sufficient_statistics(
         "transitions": float(count * (len(x) - 1)),
         "starts": float(count),
     }
-    return drift_statistics(drift, codes, states, common)
+    return drift_statistics(drift, codes, states, common, inputs)
 
 
 @singledispatch
 def drift_statistics(
-    drift: Any, codes: NDArray[np.bool_], states: Floats, common: dict[str, Any]
+    drift: Any,
+    codes: NDArray[np.bool_],
+    states: Floats,
+    common: dict[str, Any],
+    inputs: Floats | None = None,
 ) -> Statistics:
     """Return all statistics: what the drift depends on, joined to what they have in ``common``.
 

@@ -3,7 +3,10 @@
 Layout. All arrays are C-contiguous and of one dtype (float32 in training, float64 otherwise). States are
 ``(time, batch, width)``: units are padded with zeros to a whole number of lanes. One step is one product
 ``(B, M) (M, M)``, done with its aftermath in `steps`; the weight gradient is a product over time and
-batch, done by BLAS. The parameters are one vector ``theta = [A, W row-major, h, E row-major]``.
+batch, done by BLAS. The parameters are one vector ``theta = [A, W row-major, h, C row-major, E row-major]``.
+
+External inputs s_t are ``drive (rows, K)``, K = 0 where there are none. They stand beside the units, in
+columns M .. M + K - 1 of the states, so that a step is one product with [W C], and its gradient another.
 
 On a free (ungated) unit z = phi*(z), so ``A`` folds into the diagonal of ``W``: W' = W + diag(A) there.
 
@@ -31,10 +34,10 @@ def padded(dim, array):
 
 
 @kernel
-def fold(theta, dim, gated, ahead, back, wide):
-    """Lay out ``theta`` for the time loops, padded with zeros.
+def fold(theta, dim, gated, count, ahead, back, wide):
+    """Lay out ``theta``, with ``count`` inputs, for the time loops, padded with zeros.
 
-    ``ahead (width, width)`` = W'^T for a step, ``back (width, width)`` = W' for an adjoint step, and
+    ``ahead (width, width)`` = [W C]'^T for a step, ``back (width, width)`` = W' for an adjoint step, and
     ``wide (3, width)`` = h, slope (A on gated units, else 0), low (0 on gated units, else -inf).
     """
     number = theta.dtype.type
@@ -48,6 +51,8 @@ def fold(theta, dim, gated, ahead, back, wide):
         if i < free:
             back[i, i] += theta[i]
             ahead[i, i] = back[i, i]
+        for k in range(count):
+            ahead[dim + k, i] = theta[dim * dim + 2 * dim + i * count + k]
     for i in range(width):
         closing = i >= free and i < dim
         wide[0, i] = theta[dim + dim * dim + i] if i < dim else number(0.0)
@@ -82,20 +87,23 @@ def predictions(series, starts, length):
 
 
 @kernel
-def forced_rollout(theta, dim, ahead, wide, series, starts, inputs, tau, alpha, gaps, phi, states, errors):
+def forced_rollout(
+    theta, dim, ahead, wide, series, drive, starts, inputs, tau, alpha, gaps, phi, states, errors
+):
     """Run the forced rollout (eqs. itf_rollout, gtf_mix) and return its loss (eq. tf_loss).
 
     z_0 = embed(x_0); at steps t = tau, 2 tau, ... the observed coordinates become (1 - alpha) z_t + alpha x_t
-    before the state is advanced; z_{t+1} = A z_t + W phi*(z_t) + h. Fills ``states (T, B, width)`` with the
-    states that are advanced and ``errors (T, B, N)`` with B z_t - x_t *before* forcing, 0 where x_t is not
-    seen. ``phi (2, B, width)`` is scratch. Loss: the squared error summed over N, averaged over the T - 1
-    predictions and the batch, or over as many as were seen (`predictions`).
+    before the state is advanced; z_{t+1} = A z_t + W phi*(z_t) + h + C s_t. Fills ``states (T, B, width)``
+    with the states that are advanced and ``errors (T, B, N)`` with B z_t - x_t *before* forcing, 0 where x_t
+    is not seen. ``phi (2, B, width)`` is scratch. Loss: the squared error summed over N, averaged over the T
+    - 1 predictions and the batch, or over as many as were seen (`predictions`).
     """
     length, batch, width = states.shape
     seen = series.shape[1]
     bias, slope, low = wide[0], wide[1], wide[2]
     keep = theta.dtype.type(1.0) - alpha
-    E = theta[dim * dim + 2 * dim :].reshape((dim, seen))
+    count = drive.shape[1]
+    E = theta[dim * (dim + 2 + count) :].reshape((dim, seen))
     states[0] = theta.dtype.type(0.0)
     for b in range(batch):
         for i in range(seen, dim):
@@ -103,11 +111,13 @@ def forced_rollout(theta, dim, ahead, wide, series, starts, inputs, tau, alpha, 
                 states[0, b, i] += E[i, n] * inputs[0, b, n]
         for n in range(seen):
             states[0, b, n] = inputs[0, b, n]
+        for k in range(count):
+            states[0, b, dim + k] = drive[starts[b], k]
         for i in range(width):
             phi[0, b, i] = low[i] if states[0, b, i] < low[i] else states[0, b, i]
     for begin in range(0, length - 1, tau):
         end = min(begin + tau, length - 1)
-        advance(begin, end, dim, ahead, bias, slope, low, phi, states)
+        advance(begin, end, dim, ahead, bias, slope, low, drive, starts, phi, states)
         if end % tau == 0:
             for b in range(batch):
                 for n in range(seen):
@@ -137,7 +147,7 @@ def forced_rollout(theta, dim, ahead, wide, series, starts, inputs, tau, alpha, 
 
 @kernel
 def forced_adjoint(
-    dim, gated, back, wide, inputs, tau, alpha, gaps, weight, tiny, states, errors, adjoint, gradient
+    dim, gated, count, back, wide, inputs, tau, alpha, gaps, weight, tiny, states, errors, adjoint, gradient
 ):
     """The gradient of the loss (eq. tf_loss) along a forced rollout, into ``gradient`` (laid out as theta).
 
@@ -145,7 +155,8 @@ def forced_adjoint(
 
         lambda_t = F_t (D(c_t) W^T + A) lambda_{t+1} + B^T e_t,   F_t = I, with 1 - alpha where forced,
         dW = sum_t lambda_{t+1} phi*(z_t)^T,   dA = sum_t lambda_{t+1} z_t,   dh = sum_t lambda_{t+1},
-        dE = lambda_0 x_0^T below the observed rows, which the embedding overwrites.
+        dE = lambda_0 x_0^T below the observed rows, which the embedding overwrites,
+        dC = sum_t lambda_{t+1} s_t^T, with the ``count`` inputs that stand beside the states.
 
     With ``gaps``, (T - 1) B is the number ``weight`` of `predictions` instead, and F_t is I where nothing was
     seen. Without them ``weight`` is not looked at.
@@ -165,6 +176,7 @@ def forced_adjoint(
     part = np.empty((width, width), states.dtype)
     gradient[:] = number(0.0)
     dW = gradient[dim : dim + dim * dim].reshape((dim, dim))
+    dC = gradient[dim * (dim + 2) : dim * (dim + 2 + count)].reshape((dim, count))
     adjoint[length - 1] = number(0.0)
     for b in range(batch):
         for n in range(seen):
@@ -202,12 +214,14 @@ def forced_adjoint(
         for i in range(dim):
             for j in range(dim):
                 dW[i, j] += part[i, j]
+            for k in range(count):
+                dC[i, k] += part[i, dim + k]
         end = begin
     for i in range(dim):
         # on a free unit z = phi*(z): the two derivatives are one
         gradient[i] = dW[i, i] if i < free else dA[i]
         gradient[dim + dim * dim + i] = dh[i]
-    dE = gradient[dim * dim + 2 * dim :].reshape((dim, seen))
+    dE = gradient[dim * (dim + 2 + count) :].reshape((dim, seen))
     for b in range(batch):
         for i in range(seen, dim):
             for n in range(seen):
@@ -215,25 +229,40 @@ def forced_adjoint(
 
 
 @kernel
-def loss_and_gradient(theta, dim, gated, series, gaps, starts, length, tau, alpha, tiny, gradient):
+def loss_and_gradient(theta, dim, gated, series, gaps, drive, starts, length, tau, alpha, tiny, gradient):
     """Return the loss of sequences ``series[starts[b] : starts[b] + length]``, and fill ``gradient``.
 
-    A ``gradient`` of length 0 asks for the loss alone.
+    ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
     """
-    batch, seen, kind, width = starts.shape[0], series.shape[1], theta.dtype, padded(dim, theta)
+    count = drive.shape[1]
+    batch, seen, kind, width = starts.shape[0], series.shape[1], theta.dtype, padded(dim + count, theta)
     ahead, back = np.empty((width, width), kind), np.empty((width, width), kind)
     wide, phi = np.empty((3, width), kind), np.empty((2, batch, width), kind)
     inputs = np.empty(((length - 1) // tau + 1, batch, seen), kind)
     states, errors = np.empty((length, batch, width), kind), np.zeros((length, batch, seen), kind)
-    fold(theta, dim, gated, ahead, back, wide)
+    fold(theta, dim, gated, count, ahead, back, wide)
     read_inputs(series, starts, np.empty((0, batch, seen), kind), tau, inputs)
     loss = forced_rollout(
-        theta, dim, ahead, wide, series, starts, inputs, tau, alpha, gaps, phi, states, errors
+        theta, dim, ahead, wide, series, drive, starts, inputs, tau, alpha, gaps, phi, states, errors
     )
     if gradient.shape[0] > 0:
         adjoint = np.empty((length, batch, width), kind)
         weight = 0.0 if gaps is None else predictions(series, starts, length)
         forced_adjoint(
-            dim, gated, back, wide, inputs, tau, alpha, gaps, weight, tiny, states, errors, adjoint, gradient
+            dim,
+            gated,
+            count,
+            back,
+            wide,
+            inputs,
+            tau,
+            alpha,
+            gaps,
+            weight,
+            tiny,
+            states,
+            errors,
+            adjoint,
+            gradient,
         )
     return loss

@@ -4,7 +4,8 @@ Layout. There are few latent units and many hidden ones, so the sequences of a b
 lane: states are ``(time, M, width)``, where ``width`` is the batch rounded up to whole registers. What is
 left over repeats the last sequence and has no error. Weights are read as one number for all lanes; hidden
 units are computed again on the way back, so that only states are kept. The parameters are one vector ``theta
-= [A, W1, W2, h1, h2, E]``, matrices row-major. ``gaps`` is as in `rollout`.
+= [A, W1, W2, h1, h2, C, E]``, matrices row-major; external inputs are ``pushes (time, K, width)``, K = 0
+for none. ``gaps`` is as in `rollout`.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ from palrnn.forcing.kernels.updates import radam_step
 
 
 @kernel
-def parts(theta, dim, hidden, seen):
-    """The parts of ``theta``: A (M,), W1 (M, H), W2 (H, M), h1 (M,), h2 (H,), E (M, N), as views."""
+def parts(theta, dim, hidden, count, seen):
+    """Views of ``theta``: A (M,), W1 (M, H), W2 (H, M), h1 (M,), h2 (H,), C (M, K), E (M, N)."""
     a, b = dim, dim + dim * hidden
     c = b + dim * hidden
     d, e = c + dim, c + dim + hidden
+    f = e + dim * count
     W1, W2 = theta[a:b].reshape((dim, hidden)), theta[b:c].reshape((hidden, dim))
-    return theta[:a], W1, W2, theta[c:d], theta[d:e], theta[e:].reshape((dim, seen))
+    C, E = theta[e:f].reshape((dim, count)), theta[f:].reshape((dim, seen))
+    return theta[:a], W1, W2, theta[c:d], theta[d:e], C, E
 
 
 @kernel
@@ -57,13 +60,23 @@ def read_inputs(series, starts, noise, tau, inputs):
 
 
 @kernel
-def _advance(t, clipped, A, W1, W2, h1, h2, y, states):
-    """z_{t+1} = A z_t + W1 y + h1, y = relu(W2 z_t + h2), less relu(W2 z_t) where ``clipped``.
+def read_drive(drive, starts, pushes):
+    """The external inputs of each step, ``pushes (T, K, width)``, from ``drive (rows, K)``."""
+    batch = starts.shape[0]
+    for t in range(pushes.shape[0]):
+        for k in range(pushes.shape[1]):
+            for b in range(pushes.shape[2]):
+                pushes[t, k, b] = drive[starts[min(b, batch - 1)] + t, k]
+
+
+@kernel
+def _advance(t, clipped, A, W1, W2, h1, h2, C, pushes, y, states):
+    """z_{t+1} = A z_t + W1 y + h1 + C s_t, y = relu(W2 z_t + h2), less relu(W2 z_t) where ``clipped``.
 
     ``y (H, lanes)`` is scratch.
     """
     _, dim, width = states.shape
-    hidden, lanes, number = h2.shape[0], lane_count(states), states.dtype.type
+    hidden, count, lanes, number = h2.shape[0], C.shape[1], lane_count(states), states.dtype.type
     size, zero, minus = dim * width, broadcast(number(0.0)), broadcast(number(-1.0))
     for c in range(0, width, lanes):
         now = t * size + c
@@ -77,6 +90,10 @@ def _advance(t, clipped, A, W1, W2, h1, h2, y, states):
             store(y, k * lanes, value)
         for i in range(dim):
             total = fma(load_broadcast(A, i), load(states, now + i * width), load_broadcast(h1, i))
+            for k in range(count):
+                total = fma(
+                    load_broadcast(C, i * count + k), load(pushes, (t * count + k) * width + c), total
+                )
             other = zero  # two sums side by side wait less for each other
             for k in range(0, hidden - 1, 2):
                 total = fma(load_broadcast(W1, i * hidden + k), load(y, k * lanes), total)
@@ -87,7 +104,9 @@ def _advance(t, clipped, A, W1, W2, h1, h2, y, states):
 
 
 @kernel
-def forced_rollout(theta, hidden, clipped, series, starts, inputs, tau, alpha, gaps, y, states, errors):
+def forced_rollout(
+    theta, hidden, clipped, series, starts, inputs, pushes, tau, alpha, gaps, y, states, errors
+):
     """Run the forced rollout (eqs. itf_rollout, gtf_mix) and return its loss (eq. tf_loss).
 
     Fills ``states (T, M, width)`` with the states that are advanced, and ``errors (T, N, width)`` with B z_t
@@ -95,7 +114,7 @@ def forced_rollout(theta, hidden, clipped, series, starts, inputs, tau, alpha, g
     """
     length, dim, width = states.shape
     batch, seen = starts.shape[0], series.shape[1]
-    A, W1, W2, h1, h2, E = parts(theta, dim, hidden, seen)
+    A, W1, W2, h1, h2, C, E = parts(theta, dim, hidden, pushes.shape[1], seen)
     keep = theta.dtype.type(1.0) - alpha
     for b in range(width):
         for i in range(dim):
@@ -105,7 +124,7 @@ def forced_rollout(theta, hidden, clipped, series, starts, inputs, tau, alpha, g
                 states[0, i, b] += E[i, n] * inputs[0, n, b]
     total = 0.0
     for t in range(1, length):
-        _advance(t - 1, clipped, A, W1, W2, h1, h2, y, states)
+        _advance(t - 1, clipped, A, W1, W2, h1, h2, C, pushes, y, states)
         for n in range(seen):
             for b in range(width):
                 value, truth = states[t, n, b], series[starts[min(b, batch - 1)] + t, n]
@@ -122,11 +141,12 @@ def forced_rollout(theta, hidden, clipped, series, starts, inputs, tau, alpha, g
 
 
 @kernel
-def _retreat(t, clipped, A, W1, W2, h2, tiny, along, states, adjoint, sums):
+def _retreat(t, clipped, A, W1, W2, h2, pushes, tiny, along, states, adjoint, sums):
     """lambda_t = (A + W2^T D W1^T) lambda_{t+1}, before forcing and errors, and the sums of the gradient.
 
-    ``adjoint (T, M, width)`` holds lambda_{t+1} and receives lambda_t; ``sums (H (2 M + 1) + 2 M, lanes)``
-    are those of W1 and W2, both (H, M), then h2, A and h1, lane by lane. ``along (H, lanes)`` is scratch.
+    ``adjoint (T, M, width)`` holds lambda_{t+1} and receives lambda_t; ``sums (H (2 M + 1) + 2 M + M K,
+    lanes)`` are those of W1 and W2, both (H, M), then h2, A, h1 and C, lane by lane. ``along (H, lanes)`` is
+    scratch.
     """
     _, dim, width = states.shape
     hidden, lanes, number = h2.shape[0], lane_count(states), states.dtype.type
@@ -134,6 +154,7 @@ def _retreat(t, clipped, A, W1, W2, h2, tiny, along, states, adjoint, sums):
     in_W2, in_h2 = hidden * dim * lanes, 2 * hidden * dim * lanes
     in_A = in_h2 + hidden * lanes
     in_h1 = in_A + dim * lanes
+    in_C, count = in_h1 + dim * lanes, pushes.shape[1]
     for c in range(0, width, lanes):
         now, after = t * size + c, (t + 1) * size + c
         for k in range(hidden):
@@ -158,6 +179,10 @@ def _retreat(t, clipped, A, W1, W2, h2, tiny, along, states, adjoint, sums):
             at = j * lanes
             store(sums, in_A + at, fma(ahead, load(states, now + j * width), load(sums, in_A + at)))
             store(sums, in_h1 + at, add(load(sums, in_h1 + at), ahead))
+            for k in range(count):
+                place = in_C + (j * count + k) * lanes
+                push = load(pushes, (t * count + k) * width + c)
+                store(sums, place, fma(ahead, push, load(sums, place)))
             total, other = fma(load_broadcast(A, j), ahead, zero), zero
             for k in range(0, hidden - 1, 2):
                 total = fma(load_broadcast(W2, k * dim + j), load(along, k * lanes), total)
@@ -176,6 +201,7 @@ def forced_adjoint(
     clipped,
     batch,
     inputs,
+    pushes,
     tau,
     alpha,
     gaps,
@@ -195,7 +221,8 @@ def forced_adjoint(
 
         lambda_t = F_t (A + W2^T D W1^T) lambda_{t+1} + B^T e_t,   F_t = I, with 1 - alpha where forced,
         dW1 = sum_t lambda_{t+1} y_t^T,   dW2 = sum_t (D W1^T lambda_{t+1}) z_t^T,
-        dA = sum_t lambda_{t+1} z_t,   dh1 = sum_t lambda_{t+1},   dh2 = sum_t D W1^T lambda_{t+1}.
+        dA = sum_t lambda_{t+1} z_t,   dh1 = sum_t lambda_{t+1},   dh2 = sum_t D W1^T lambda_{t+1},
+        dC = sum_t lambda_{t+1} s_t^T.
 
     With ``gaps``, (T - 1) B is the number ``weight`` of `predictions` instead, and F_t is I where nothing was
     seen.
@@ -205,19 +232,20 @@ def forced_adjoint(
     keep, scale = number(1.0) - alpha, number(2.0 / ((length - 1) * batch))
     if gaps is not None:
         scale = number(2.0 / weight)
-    A, W1, W2, _, h2, _ = parts(theta, dim, hidden, seen)
+    count = pushes.shape[1]
+    A, W1, W2, _, h2, _, _ = parts(theta, dim, hidden, count, seen)
     sums[:] = number(0.0)
     adjoint[length - 1] = number(0.0)
     adjoint[length - 1, :seen] = scale * errors[length - 1]
     for t in range(length - 2, -1, -1):
-        _retreat(t, clipped, A, W1, W2, h2, tiny, y, states, adjoint, sums)
+        _retreat(t, clipped, A, W1, W2, h2, pushes, tiny, y, states, adjoint, sums)
         if t > 0:
             for n in range(seen):
                 for b in range(width):
                     if t % tau == 0 and not (gaps is not None and math.isnan(inputs[t // tau, n, b])):
                         adjoint[t, n, b] *= keep
                     adjoint[t, n, b] += scale * errors[t, n, b]
-    dA, dW1, dW2, dh1, dh2, dE = parts(gradient, dim, hidden, seen)
+    dA, dW1, dW2, dh1, dh2, dC, dE = parts(gradient, dim, hidden, count, seen)
     gradient[:] = number(0.0)
     for lane in range(lanes):
         for k in range(hidden):
@@ -228,6 +256,8 @@ def forced_adjoint(
         for j in range(dim):
             dA[j] += sums[(2 * dim + 1) * hidden + j, lane]
             dh1[j] += sums[(2 * dim + 1) * hidden + dim + j, lane]
+            for k in range(count):
+                dC[j, k] += sums[(2 * dim + 1) * hidden + 2 * dim + j * count + k, lane]
     for i in range(seen, dim):
         for n in range(seen):
             for b in range(batch):
@@ -235,25 +265,29 @@ def forced_adjoint(
 
 
 @kernel
-def workspace(theta, dim, hidden, seen, batch, length, tau):
-    """Room for the evaluation of a batch: inputs, states, adjoint, errors, hidden units, sums."""
+def workspace(theta, dim, hidden, seen, count, batch, length, tau):
+    """Room for the evaluation of a batch: inputs, pushes, states, adjoint, errors, hidden units, sums."""
     kind, lanes, width = theta.dtype, lane_count(theta), padded(batch, theta)
     return (
         np.empty(((length - 1) // tau + 1, seen, width), kind),
+        np.empty((length, count, width), kind),
         np.empty((length, dim, width), kind),
         np.empty((length, dim, width), kind),
         np.zeros((length, seen, width), kind),
         np.empty((hidden, lanes), kind),
-        np.empty(((2 * dim + 1) * hidden + 2 * dim, lanes), kind),
+        np.empty(((2 * dim + 1) * hidden + 2 * dim + dim * count, lanes), kind),
     )
 
 
 @kernel
-def evaluate(theta, hidden, clipped, series, gaps, starts, noise, tau, alpha, tiny, room, gradient):
+def evaluate(theta, hidden, clipped, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient):
     """Return the loss of one batch and fill ``gradient``, unless that has length 0."""
-    inputs, states, adjoint, errors, y, sums = room
+    inputs, pushes, states, adjoint, errors, y, sums = room
     read_inputs(series, starts, noise, tau, inputs)
-    loss = forced_rollout(theta, hidden, clipped, series, starts, inputs, tau, alpha, gaps, y, states, errors)
+    read_drive(drive, starts, pushes)
+    loss = forced_rollout(
+        theta, hidden, clipped, series, starts, inputs, pushes, tau, alpha, gaps, y, states, errors
+    )
     if gradient.shape[0] > 0:
         weight = 0.0 if gaps is None else predictions(series, starts, states.shape[0])
         forced_adjoint(
@@ -262,6 +296,7 @@ def evaluate(theta, hidden, clipped, series, gaps, starts, noise, tau, alpha, ti
             clipped,
             starts.shape[0],
             inputs,
+            pushes,
             tau,
             alpha,
             gaps,
@@ -278,15 +313,19 @@ def evaluate(theta, hidden, clipped, series, gaps, starts, noise, tau, alpha, ti
 
 
 @kernel
-def loss_and_gradient(theta, dim, hidden, clipped, series, gaps, starts, length, tau, alpha, tiny, gradient):
+def loss_and_gradient(
+    theta, dim, hidden, clipped, series, gaps, drive, starts, length, tau, alpha, tiny, gradient
+):
     """Return the loss of sequences ``series[starts[b] : starts[b] + length]``, and fill ``gradient``.
 
-    A ``gradient`` of length 0 asks for the loss alone.
+    ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
     """
     batch, seen = starts.shape[0], series.shape[1]
-    room = workspace(theta, dim, hidden, seen, batch, length, tau)
+    room = workspace(theta, dim, hidden, seen, drive.shape[1], batch, length, tau)
     silence = np.empty((0, batch, seen), theta.dtype)
-    return evaluate(theta, hidden, clipped, series, gaps, starts, silence, tau, alpha, tiny, room, gradient)
+    return evaluate(
+        theta, hidden, clipped, series, gaps, drive, starts, silence, tau, alpha, tiny, room, gradient
+    )
 
 
 @kernel
@@ -300,6 +339,7 @@ def updates(
     clipped,
     series,
     gaps,
+    drive,
     starts,
     noise,
     length,
@@ -317,13 +357,13 @@ def updates(
     """
     count, batch = starts.shape
     seen, number = series.shape[1], theta.dtype.type
-    room = workspace(theta, dim, hidden, seen, batch, length, tau)
+    room = workspace(theta, dim, hidden, seen, drive.shape[1], batch, length, tau)
     silence, gradient = np.empty((0, batch, seen), theta.dtype), np.empty_like(theta)
     for u in range(count):
         added = noise[u] if noise.shape[0] > 0 else silence
         alpha = number(alphas[u])
         loss = evaluate(
-            theta, hidden, clipped, series, gaps, starts[u], added, tau, alpha, tiny, room, gradient
+            theta, hidden, clipped, series, gaps, drive, starts[u], added, tau, alpha, tiny, room, gradient
         )
         square = 0.0
         for k in range(gradient.shape[0]):

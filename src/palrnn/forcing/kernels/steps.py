@@ -2,7 +2,8 @@
 
 Rows are sequences and columns are units, padded with zeros to ``width``, a whole number of lanes; the first
 ``dim`` columns count. Eight rows at a time keep eight sums in registers while they share each row of the
-matrix; rows that are left over go one by one. Per column, ``slope`` is A on gated units and 0 on free ones,
+matrix; rows that are left over go one by one. External inputs stand in the columns after ``dim``, so that
+[W C] [phi*(z); s] is one product. Per column, ``slope`` is A on gated units and 0 on free ones,
 and ``low`` is 0 on gated and -inf on free ones, so that phi*(z) = max(z, low).
 """
 
@@ -33,15 +34,17 @@ def _arrive(total, z, z_next, phi_next, slope, low, states, phi):
 
 
 @kernel
-def advance(begin, end, dim, matrix, bias, slope, low, phi, states):
-    """z_{t+1} = phi*(z_t) W'^T + h + slope z_t, for t = begin .. end - 1.
+def advance(begin, end, dim, matrix, bias, slope, low, drive, starts, phi, states):
+    """z_{t+1} = phi*(z_t) W'^T + s_t C^T + h + slope z_t, for t = begin .. end - 1.
 
     ``states (T, B, width)`` holds z_begin and receives the others; ``phi (2, B, width)`` holds phi*(z_t) of
-    the latest two, by the parity of t. ``matrix (width, width)`` = W'^T; ``bias``, ``slope`` and ``low`` are
-    (width,).
+    the latest two, by the parity of t. ``matrix (width, width)`` = [W C]'^T; ``bias``, ``slope`` and ``low``
+    are (width,). The inputs of sequence b are rows ``starts[b]``, ... of ``drive (rows, K)``; they are put
+    beside each state.
     """
     _, batch, width = states.shape
     size, lanes, eights = batch * width, lane_count(states), batch // 8 * 8
+    inner = dim + drive.shape[1]
     for t in range(begin, end):
         old, new, z = (t % 2) * size, ((t + 1) % 2) * size, t * size
         for row in range(0, eights, 8):
@@ -50,7 +53,7 @@ def advance(begin, end, dim, matrix, bias, slope, low, phi, states):
             for c in range(0, width, lanes):
                 h, s, l = load(bias, c), load(slope, c), load(low, c)
                 s0, s1, s2, s3, s4, s5, s6, s7 = h, h, h, h, h, h, h, h
-                for k in range(dim):
+                for k in range(inner):
                     w, p = load(matrix, k * width + c), old + k
                     s0 = fma(load_broadcast(phi, p + r0), w, s0)
                     s1 = fma(load_broadcast(phi, p + r1), w, s1)
@@ -72,11 +75,16 @@ def advance(begin, end, dim, matrix, bias, slope, low, phi, states):
         for row in range(eights, batch):
             for c in range(0, width, lanes):
                 total, at = load(bias, c), row * width + c
-                for k in range(dim):
+                for k in range(inner):
                     total = fma(
                         load_broadcast(phi, old + row * width + k), load(matrix, k * width + c), total
                     )
                 _arrive(total, z + at, z + size + at, new + at, load(slope, c), load(low, c), states, phi)
+        for k in range(dim, inner):
+            for row in range(batch):
+                value = drive[starts[row] + t + 1, k - dim]
+                states[t + 1, row, k] = value
+                phi[(t + 1) % 2, row, k] = value
 
 
 @kernel

@@ -63,6 +63,7 @@ def updates(
     gated,
     series,
     gaps,
+    drive,
     starts,
     noise,
     length,
@@ -77,14 +78,15 @@ def updates(
     """Train ``theta`` and its moments ``first``, ``second`` in place by U updates, after ``done`` earlier.
 
     ``starts (U, B)`` are the first rows of the batches in ``series (T, N)``, of which nothing is missing if
-    ``gaps`` is None; ``noise (U, K, B, N)`` is the input noise (U = 0 for none), ``alphas (U,)`` and ``rates
-    (U,)`` the schedules; gradients longer than ``clip`` are shortened to it. Fills ``losses (U,)`` and
-    ``norms (U,)`` (before clipping). Return the number of the first update whose loss or gradient is not
-    finite, with ``theta`` as it was before that update, or -1.
+    ``gaps`` is None; ``drive (T, K)`` are its external inputs; ``noise (U, K, B, N)`` is the input noise (U =
+    0 for none), ``alphas (U,)`` and ``rates (U,)`` the schedules; gradients longer than ``clip`` are
+    shortened to it. Fills ``losses (U,)`` and ``norms (U,)`` (before clipping). Return the number of the
+    first update whose loss or gradient is not finite, with ``theta`` as it was before that update, or -1.
     """
     count, batch = starts.shape
     seen, kind, number = series.shape[1], theta.dtype, theta.dtype.type
-    width = padded(dim, theta)
+    inputs_dim = drive.shape[1]
+    width = padded(dim + inputs_dim, theta)
     ahead, back = np.empty((width, width), kind), np.empty((width, width), kind)
     wide, phi = np.empty((3, width), kind), np.empty((2, batch, width), kind)
     inputs = np.empty(((length - 1) // tau + 1, batch, seen), kind)
@@ -93,14 +95,28 @@ def updates(
     gradient = np.empty_like(theta)
     for u in range(count):
         alpha = number(alphas[u])
-        fold(theta, dim, gated, ahead, back, wide)
+        fold(theta, dim, gated, inputs_dim, ahead, back, wide)
         read_inputs(series, starts[u], noise[u] if noise.shape[0] > 0 else silence, tau, inputs)
         loss = forced_rollout(
-            theta, dim, ahead, wide, series, starts[u], inputs, tau, alpha, gaps, phi, states, errors
+            theta, dim, ahead, wide, series, drive, starts[u], inputs, tau, alpha, gaps, phi, states, errors
         )
         weight = 0.0 if gaps is None else predictions(series, starts[u], length)
         forced_adjoint(
-            dim, gated, back, wide, inputs, tau, alpha, gaps, weight, tiny, states, errors, adjoint, gradient
+            dim,
+            gated,
+            inputs_dim,
+            back,
+            wide,
+            inputs,
+            tau,
+            alpha,
+            gaps,
+            weight,
+            tiny,
+            states,
+            errors,
+            adjoint,
+            gradient,
         )
         square = 0.0
         for k in range(gradient.shape[0]):

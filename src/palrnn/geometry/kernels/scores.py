@@ -99,14 +99,14 @@ def later_covariance(moments, rows, cols, weights, first, count, out):
 
 
 @kernel
-def pair_trace(moments, gates, lags, later, crossed):
+def pair_trace(moments, gates, constants, lags, later, crossed):
     """Return tr of an AL-RNN's observed information given the path, from pairs of times up to ``lags`` apart.
 
     Louis' identity (eq. louis) for the state alone. ``gates (T-1, M)`` is the diagonal of D(c_t): the
-    features of row i are [z_i, D z, 1]. A trace needs the diagonal of each pair only, so that a pair costs 3
-    products of M x M, as much as one parameter and time in `later_covariance`: all pairs cost less than that
-    up to a length of some 2 M^2. ``later (T-1, M, M)`` and ``crossed (T-1, M, M)`` are scratch, the
-    transposes of Cov(z_{t+1}, z_s) and Cov(z_{t+1}, eps_s) for s > t.
+    features of row i are [z_i, D z, 1, s], the last ones known: ``constants (T-1, 1+K)``. A trace needs the
+    diagonal of each pair only, so that a pair costs 3 products of M x M, as much as one parameter and time in
+    `later_covariance`: all pairs cost less than that up to a length of some 2 M^2. ``later (T-1, M, M)`` and
+    ``crossed (T-1, M, M)`` are scratch: Cov(z_{t+1}, z_s) and Cov(z_{t+1}, eps_s), transposed, for s > t.
     """
     steps, dim = gates.shape
     total = 0.0
@@ -116,11 +116,13 @@ def pair_trace(moments, gates, lags, later, crossed):
     for t in range(steps - 1, -1, -1):
         mean, mu = moments.mean[t], moments.residual[t]
         known, cross, cov = moments.known[t], moments.cross[t], moments.cov[t]
-        shared = 0.0
+        shared, constant = 0.0, 0.0
+        for k in range(constants.shape[1]):
+            constant += constants[t, k] * constants[t, k]
         for j in range(dim):
             shared += gates[t, j] * (cov[j, j] + mean[j] ** 2)
         for i in range(dim):
-            total += known[i, i] * (1.0 + shared + cov[i, i] + mean[i] ** 2)
+            total += known[i, i] * (constant + shared + cov[i, i] + mean[i] ** 2)
             total -= (mu[i] ** 2 * cov[i, i]) + cross[i, i] * (cross[i, i] + 2.0 * mu[i] * mean[i])
             for j in range(dim):
                 mixed = cross[i, j] * (cross[i, j] + 2.0 * mu[i] * mean[j]) + mu[i] ** 2 * cov[j, j]
@@ -137,7 +139,9 @@ def pair_trace(moments, gates, lags, later, crossed):
             for c in range(count):
                 s = first + c
                 other, nu = moments.mean[s], moments.residual[s]
-                shared, zeta, product = 0.0, 0.0, 0.0
+                shared, zeta, product, constant = 0.0, 0.0, 0.0, 0.0
+                for k in range(constants.shape[1]):
+                    constant += constants[t, k] * constants[s, k]
                 for j in range(dim):
                     both = gates[t, j] * gates[s, j]
                     ours[j], theirs[j] = both * mean[j], both * other[j]
@@ -149,10 +153,10 @@ def pair_trace(moments, gates, lags, later, crossed):
                     again = 0.0
                     for a in range(dim):
                         again += moments.slope[t, i, a] * crossed[s, i, a]
-                    # the row of A_i, and the constant
+                    # the row of A_i, and what is known
                     single = zetas[c, i, i] + mean[i] * other[i]
                     there, here = forth[c, i, i], back[c, i, i]
-                    pair += again * (1.0 + shared + single) + there * (here + mean[i] * nu[i])
+                    pair += again * (constant + shared + single) + there * (here + mean[i] * nu[i])
                     pair += mu[i] * (here * other[i] + nu[i] * zetas[c, i, i])
                     for j in range(dim):
                         pair += mu[i] * back[c, i, j] * theirs[j]

@@ -94,15 +94,17 @@ def open_units(gates, gated, active):
 
 
 @kernel
-def predict(arrays, mean, cov, work):
-    """m <- J m + h,  P <- J P J^T + Q, in place, J = A + W D(c) (eq. pwa), with c = 1{``work.gates`` > 0}.
+def predict(arrays, t, mean, cov, work):
+    """m <- J m + h_t,  P <- J P J^T + Q, in place, J = A + W D(c) (eq. pwa), with c = 1{``work.gates`` > 0}.
 
-    P is symmetric, so that J P may be written down transposed: as the right factor of J (J P)^T.
+    h_t is row ``t`` of the biases, or their only one. P is symmetric, so that J P may be written down
+    transposed: as the right factor of J (J P)^T.
     """
     # taken out of their tuples once: each time costs as much as a small product
     process, h, reach, product = arrays.process, arrays.h, arrays.reach, work.product
     panel, transposed, symmetric, vector = work.panel, work.transposed, work.symmetric, work.vector
-    dim = h.shape[0]
+    dim = h.shape[1]
+    bias = t * dim if h.shape[0] > 1 else 0
     matrix = gated_matrix(arrays, work, open_units(work.gates, arrays.gate.shape[0], work.active))
     for first in range(0, dim, COLUMNS):
         columns = min(COLUMNS, dim - first)
@@ -121,7 +123,7 @@ def predict(arrays, mean, cov, work):
         store(cov, at, add(load(cov, at), load_broadcast(process, at // LANES)))
     transition_product(view(product, 0, vector, 0), matrix, view(mean, 0, vector, 0), 1, dim)
     for k in range(dim):
-        store(mean, k * LANES, add(load(product, k * LANES), load_broadcast(h, k)))
+        store(mean, k * LANES, add(load(product, k * LANES), load_broadcast(h, bias + k)))
 
 
 @kernel

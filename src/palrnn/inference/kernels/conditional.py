@@ -39,7 +39,7 @@ def path_messages(system, basis, x, path, messages):
         words[:] = 0
         for j in range(gated):
             words[j // WORD] |= np.uint64(path[t, j] > 0.0) << np.uint64(j % WORD)
-        look_back(system, words, x[t + 1], path[t], Omega, vector, Jt, S, Y, K)
+        look_back(system, t, words, x[t + 1], path[t], Omega, vector, Jt, S, Y, K)
         in_coordinates(Omega, vector, basis, latent, messages[t], Y, K)
 
 
@@ -125,7 +125,7 @@ def sweep(system, key, x, messages, mean, cov, room, inputs, ancestors, path):
                 # the same up to rounding, which must not change a sign
                 gates[:, slot % LANES] = path[t]
             inputs[t, b] = gates
-            bundle.predict(system, mean[b], cov[b], room)
+            bundle.predict(system, t, mean[b], cov[b], room)
             bundle.condition(mean[b], cov[b], hidden, seen, observation, False, room, loglik, b * LANES)
         if math.isnan(reweigh(log_weights, loglik, weights)):
             return False

@@ -109,7 +109,7 @@ def filter_steps(arrays, how, x, start, stop, mean, cov, work, weights, record):
             else:
                 beliefs.draw_integrated_probit(m, P, free, inputs, gate)
             store_codes(inputs, words, b * LANES)
-            beliefs.predict(arrays, m, P, work)
+            beliefs.predict(arrays, t, m, P, work)
             beliefs.condition(m, P, hidden, seen, observation, False, work, loglik, b * LANES)
         increment = reweigh(log_weights, loglik, now)
         if math.isnan(increment):

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.inference.kernels.one_belief import transition
+from palrnn.inference.kernels.one_belief import bias, transition
 from palrnn.inference.kernels.smoothing import factorise, solve_transposed
 
 # the least variance of the gate noise, as a share of the process noise: hard gates would say infinitely much
@@ -25,15 +25,15 @@ LEAST_GATE = 1e-8
 
 
 @kernel
-def look_back(system, words, x, inputs, Omega, vector, Jt, S, Y, K):
+def look_back(system, t, words, x, inputs, Omega, vector, Jt, S, Y, K):
     """Carry the message ``Omega (D, D)``, ``vector (D,)`` from t + 1 to t, in place.
 
-    First x_{t+1} joins, ``x (N,)``, NaN where it was not observed; then z_{t+1} = J z_t + h + N(0, Q) is
-    integrated out, with J given by the code in ``words``; then u_t joins, ``inputs (P,)``, NaN where gates
-    say nothing about the state:
+    First x_{t+1} joins, ``x (N,)``, NaN where it was not observed; then z_{t+1} = J z_t + h_t + N(0, Q) is
+    integrated out, with J given by the code in ``words`` and h_t by `bias`; then u_t joins, ``inputs (P,)``,
+    NaN where gates say nothing about the state:
 
         Omega <- J^T Q^(-1/2) (I - S^(-1)) Q^(-1/2) J,    S = I + Q^(1/2) Omega Q^(1/2),
-        lambda <- J^T Q^(-1/2) S^(-1) Q^(1/2) (lambda - Omega h).
+        lambda <- J^T Q^(-1/2) S^(-1) Q^(1/2) (lambda - Omega h_t).
 
     ``Jt, S, Y, K (D, D)`` are scratch.
     """
@@ -43,7 +43,7 @@ def look_back(system, words, x, inputs, Omega, vector, Jt, S, Y, K):
             Omega[n, n] += 1.0 / system.observation[n]
             vector[n] += x[n] / system.observation[n]
     transition(system, words, Jt)
-    vector -= np.dot(Omega, system.h)
+    vector -= np.dot(Omega, bias(system, t))
     for i in range(dim):
         # Q^(1/2) = Q Q^(-1/2)
         root = system.process[i] * system.precision[i]

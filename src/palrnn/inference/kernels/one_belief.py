@@ -36,15 +36,21 @@ def transition(arrays, words, Jt):
 
 
 @kernel
-def predict(arrays, Jt, B, mean, cov):
-    """m <- J m + h,  P <- J P J^T + Q, in place, given ``B (D, D)`` = U J^T, where P = U^T U."""
+def bias(arrays, t):
+    """The bias h_t = h + C s_t of transition ``t``; without inputs there is one for all."""
+    return arrays.h[t if arrays.h.shape[0] > 1 else 0]
+
+
+@kernel
+def predict(arrays, t, Jt, B, mean, cov):
+    """m <- J m + h_t,  P <- J P J^T + Q, in place, given ``B (D, D)`` = U J^T, where P = U^T U."""
     np.dot(B.T, B, cov)
     for i in range(arrays.latent_dim):
         cov[i, i] += arrays.process[i]
         # a product may round its two triangles differently
         for j in range(i):
             cov[i, j] = cov[j, i]
-    mean[:] = np.dot(mean, Jt) + arrays.h
+    mean[:] = np.dot(mean, Jt) + bias(arrays, t)
 
 
 # part of its callers, who call it for every row: a call would cost as much as the row

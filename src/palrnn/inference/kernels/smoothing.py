@@ -113,7 +113,7 @@ def walk(system, x, codes, inputs, first, path):
         U[:] = cov
         factorise(U)
         np.dot(U, Jt, B)
-        predict(system, Jt, B, mean, cov)
+        predict(system, t, Jt, B, mean, cov)
         backward_kernel(system, U, B, S, pair, path.backward[t])
         path.predicted[t + 1] = mean
         loglik += condition(mean, cov, 0, x[t + 1], system.observation, False, latent)
@@ -140,7 +140,7 @@ def trace_inputs(system, key, x, lineage, codes, mean, cov, inputs):
         U[:] = cov
         factorise(U)
         np.dot(U, Jt, B)
-        predict(system, Jt, B, mean, cov)
+        predict(system, t, Jt, B, mean, cov)
         condition(mean, cov, 0, x[t + 1], system.observation, False, latent)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from palrnn.engine.kernel import kernel
+from palrnn.engine.kernel import copy, kernel
 
 
 @kernel
@@ -55,7 +55,7 @@ def orbit_derivative(A, W, h, gated, start, orbit, derivative):
     derivative[:] = 0.0
     for i in range(dim):
         derivative[i, i] = 1.0
-    orbit[0] = start
+    copy(start, orbit[0])
     for t in range(orbit.shape[0] - 1):
         for i in range(dim):
             total = h[i]
@@ -69,4 +69,4 @@ def orbit_derivative(A, W, h, gated, start, orbit, derivative):
                 total += step[i, j] * orbit[t, j]
             orbit[t + 1, i] = total
         np.dot(step, derivative, product)
-        derivative[:] = product
+        copy(product, derivative)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from palrnn.engine.kernel import kernel
+from palrnn.engine.kernel import copy, kernel
 
 
 @kernel
@@ -75,9 +75,9 @@ def alrnn_tangents(A, WT, h, gated, gate_std, process, uniforms, steps, bound, z
         V <- V J_t^T,   J_t = A + W D(c_t) (eq. a1:stepjacobian),   z <- J_t z + h + process_t
 
     ``WT (M, M)`` is W transposed. ``uniforms (steps, P)`` decide probit gates of width ``gate_std`` (hard
-    ones if it is 0, or if uniforms has no rows); ``process (steps, M)`` is scaled noise, or has no rows. Step
-    t adds its log |R_ii| to row ``(first + t) // block`` of ``sums (., k)``. Return the step at which z left
-    ``bound``, or -1.
+    ones if it is 0, or if uniforms has no rows); ``process (steps, M)`` is scaled noise and what inputs add,
+    or has no rows. Step t adds its log |R_ii| to row ``(first + t) // block`` of ``sums (., k)``. Return the
+    step at which z left ``bound``, or -1.
     """
     dim = z.shape[0]
     free = dim - gated
@@ -109,9 +109,9 @@ def alrnn_tangents(A, WT, h, gated, gate_std, process, uniforms, steps, bound, z
         if process.shape[0] > 0:
             for i in range(dim):
                 state[i] += process[t, i]
-        z[:] = state
+        copy(state, z)
         np.dot(V, jacobian, after)
-        V[:] = after
+        copy(after, V)
         orthonormalize(V, sums[(first + t) // block])
     return -1
 
@@ -133,8 +133,10 @@ def system_tangents(field, field_jacobian, p, dt, steps, bound, z, V, first, blo
         for i in range(dim):
             if not abs(z[i]) <= bound:
                 return t
-        mid[:], total[:] = z, z
-        Mid[:], Total[:] = V, V
+        copy(z, mid)
+        copy(z, total)
+        copy(V, Mid)
+        copy(V, Total)
         for s in range(4):
             field(mid, p, k)
             field_jacobian(mid, p, jacobian)
@@ -146,6 +148,7 @@ def system_tangents(field, field_jacobian, p, dt, steps, bound, z, V, first, blo
                 for i in range(dim):
                     Total[r, i] += weight[s] * dt / 6.0 * K[r, i]
                     Mid[r, i] = V[r, i] + ahead[s] * dt * K[r, i]
-        z[:], V[:] = total, Total
+        copy(total, z)
+        copy(Total, V)
         orthonormalize(V, sums[(first + t) // block])
     return -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palrnn.engine.kernel import kernel
+from palrnn.engine.kernel import copy, kernel
 
 
 @kernel
@@ -39,8 +39,8 @@ def cells(x, low, high, bins, first, closed, out):
 @kernel
 def bounds(x, low, high):
     """Write the least and the greatest value of each column of ``x (T, N)`` into ``low`` and ``high``."""
-    low[:] = x[0]
-    high[:] = x[0]
+    copy(x[0], low)
+    copy(x[0], high)
     for t in range(1, x.shape[0]):
         for n in range(x.shape[1]):
             low[n] = min(low[n], x[t, n])

@@ -1,7 +1,7 @@
-"""The almost-linear recurrent network (AL-RNN): z' = A z + W phi*(z) + h.
+"""The almost-linear recurrent network (AL-RNN): z' = A z + W phi*(z) + h, driven or not (+ C s).
 
 As a `Surrogate`: G picks the last P units, g = 0, J(c) = A + W D(c) (eq. Dc), b = h. Its parameters
-are ``theta = [A, W row-major, h]``, or the same by unit, in rows ``[A_i, W_i, h_i]``.
+are ``theta = [A, W row-major, h, C row-major]``, or the same by unit, in rows ``[A_i, W_i, h_i, C_i]``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.model import engine
 from palrnn.model.engine import PiecewiseAffine, last_axis
+from palrnn.model.inputs import checked_input_map
 from palrnn.model.kernels import alrnn as kernels
 from palrnn.model.rollout import BOUND, Rollout
 from palrnn.model.surrogate import Arrays, register_family
@@ -28,7 +29,8 @@ class ALRNN(PiecewiseAffine):
 
     ``A (M,)`` is the diagonal of the linear part, ``W (M, M)`` acts on phi*(z), ``h (M,)`` is the bias,
     ``E (M, N)`` embeds an observation and ``gated`` is P, from 0 (linear) to M (a full piecewise-linear RNN).
-    Immutable; all arrays are float64 and read-only.
+    ``C (M, K)`` lets K external inputs in; None means that there are none. Immutable; all arrays are float64
+    and read-only.
     """
 
     A: Floats
@@ -36,6 +38,7 @@ class ALRNN(PiecewiseAffine):
     h: Floats
     E: Floats
     gated: int
+    C: Floats | None = None
 
     def __post_init__(self) -> None:
         A = as_shape(self.A, "A", (None,))
@@ -49,6 +52,8 @@ class ALRNN(PiecewiseAffine):
         for name, value in (("A", A), ("W", W), ("h", h), ("E", E)):
             object.__setattr__(self, name, frozen(value))
         object.__setattr__(self, "gated", as_int(self.gated, "gated", most=dim))
+        C = checked_input_map(self.C, dim)
+        object.__setattr__(self, "C", None if C is None else frozen(C))
 
     @property
     def latent_dim(self) -> int:
@@ -62,25 +67,29 @@ class ALRNN(PiecewiseAffine):
 
     @property
     def theta(self) -> Floats:
-        """The drift parameters ``[A, W row-major, h]``, of length p = M^2 + 2 M."""
-        return np.concatenate([self.A, self.W.ravel(), self.h])
+        """The drift parameters ``[A, W row-major, h, C row-major]``, of length p = M^2 + 2 M + M K."""
+        parts = [self.A, self.W.ravel(), self.h]
+        return np.concatenate(parts if self.C is None else [*parts, self.C.ravel()])
 
     def with_theta(self, theta: ArrayLike) -> ALRNN:
         """Return the same network with other drift parameters (the embedding stays)."""
         dim = self.latent_dim
-        values = as_shape(theta, "theta", (dim * dim + 2 * dim,))
-        A, W, h = np.split(values, [dim, dim + dim * dim])
-        return ALRNN(A, W.reshape(dim, dim), h, self.E, self.gated)
+        values = as_shape(theta, "theta", (dim * (dim + 2 + self.input_dim),))
+        A, W, h, C = np.split(values, np.cumsum([dim, dim * dim, dim]))
+        return ALRNN(A, W.reshape(dim, dim), h, self.E, self.gated, C.reshape(dim, -1))
 
     @property
     def rows(self) -> Floats:
-        """The drift parameters by unit, ``(M, M + 2)``: row i is ``[A_i, W_i, h_i]``."""
-        return np.column_stack([self.A, self.W, self.h])
+        """The drift parameters by unit, ``(M, M + 2 + K)``: row i is ``[A_i, W_i, h_i, C_i]``."""
+        parts = [self.A, self.W, self.h]
+        return np.column_stack(parts if self.C is None else [*parts, self.C])
 
     def with_rows(self, rows: ArrayLike) -> ALRNN:
-        """Return the same network with the rows ``(M, M + 2)``."""
-        values = as_shape(rows, "rows", (self.latent_dim, self.latent_dim + 2))
-        return ALRNN(values[:, 0], values[:, 1:-1], values[:, -1], self.E, self.gated)
+        """Return the same network with the rows ``(M, M + 2 + K)``."""
+        dim = self.latent_dim
+        values = as_shape(rows, "rows", (dim, dim + 2 + self.input_dim))
+        A, W, h, C = values[:, 0], values[:, 1 : dim + 1], values[:, dim + 1], values[:, dim + 2 :]
+        return ALRNN(A, W, h, self.E, self.gated, C)
 
     @property
     def embedding(self) -> Floats:
@@ -90,7 +99,7 @@ class ALRNN(PiecewiseAffine):
     def with_embedding(self, values: ArrayLike) -> ALRNN:
         """Return the same network with another embedding."""
         E = as_shape(values, "values", (self.E.size,)).reshape(self.E.shape)
-        return ALRNN(self.A, self.W, self.h, E, self.gated)
+        return ALRNN(self.A, self.W, self.h, E, self.gated, self.C)
 
     def embed(self, x: ArrayLike) -> Floats:
         """Return the latent state of an observation: ``E x`` with its first N entries set to ``x``.
@@ -109,13 +118,15 @@ class ALRNN(PiecewiseAffine):
         return outer.reshape(*outer.shape[:-2], self.E.size)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return ``A, W, h, E`` and ``gated``."""
-        return {"A": self.A, "W": self.W, "h": self.h, "E": self.E, "gated": np.asarray(self.gated)}
+        """Return ``A, W, h, E`` and ``gated``, and ``C`` of a driven network."""
+        arrays = {"A": self.A, "W": self.W, "h": self.h, "E": self.E, "gated": np.asarray(self.gated)}
+        return arrays if self.C is None else arrays | {"C": self.C}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> ALRNN:
         """Return the network of `arrays`."""
-        return cls(arrays["A"], arrays["W"], arrays["h"], arrays["E"], np.asarray(arrays["gated"]).item())
+        parts = (arrays["A"], arrays["W"], arrays["h"], arrays["E"], np.asarray(arrays["gated"]).item())
+        return cls(*parts, arrays.get("C"))
 
     def gate_map(self) -> tuple[Floats, Floats]:
         """Return G, which picks the last P units, and g = 0."""
@@ -129,7 +140,7 @@ class ALRNN(PiecewiseAffine):
         return J, np.broadcast_to(self.h, J.shape[:-1])
 
     def pullback(self, z: Floats, codes: NDArray[Any], r: Floats) -> Floats:
-        """Return r^T dF/dtheta = [r z, r (D(c) z)^T row-major, r]."""
+        """Return r^T dF/dtheta = [r z, r (D(c) z)^T row-major, r], without the entries of C."""
         z, gates, r = np.broadcast_arrays(z, self._gates(codes), r)
         outer = r[..., :, None] * (gates * z)[..., None, :]
         return np.concatenate([r * z, outer.reshape(*r.shape[:-1], -1), r], axis=-1)
@@ -150,7 +161,7 @@ class ALRNN(PiecewiseAffine):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # through the constructor, so that copies are read-only too
-        return ALRNN, (self.A, self.W, self.h, self.E, self.gated)
+        return ALRNN, (self.A, self.W, self.h, self.E, self.gated, self.C)
 
 
 register_family("alrnn", ALRNN)
@@ -189,15 +200,19 @@ def _step(model: ALRNN, z: Floats) -> Floats:
 
 
 @engine.rollout_from.register
-def _rollout_from(model: ALRNN, z1: Floats, steps: int, discard: int = 0) -> Rollout:
+def _rollout_from(
+    model: ALRNN, z1: Floats, steps: int, discard: int = 0, offsets: Floats | None = None
+) -> Rollout:
     states = np.empty((steps, model.latent_dim))
-    diverged = kernels.rollout(model.A, model.W, model.h, model.gated, z1, discard, BOUND, states)
+    biases = engine.biases(model.h, offsets)
+    diverged = kernels.rollout(model.A, model.W, biases, model.gated, z1, discard, BOUND, states)
     return Rollout(states) if diverged < 0 else Rollout(states[: max(0, diverged - discard)], diverged)
 
 
 @engine.advance.register
-def _advance(model: ALRNN, z: Floats, steps: int) -> Floats:
+def _advance(model: ALRNN, z: Floats, steps: int, offsets: Floats | None = None) -> Floats:
     pin_blas()
     states = np.empty((steps, *z.shape))
-    kernels.advance(model.A, model.W, model.h, model.gated, np.ascontiguousarray(z), states)
+    biases = engine.biases(model.h, offsets, axes=2)
+    kernels.advance(model.A, model.W, biases, model.gated, np.ascontiguousarray(z), states)
     return states

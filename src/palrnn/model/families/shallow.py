@@ -2,7 +2,7 @@
 
 As a `Surrogate`: G = W2, g = h2, J(c) = A + W1 D(c) W2, b(c) = W1 D(c) h2 + h1, one gate for each of H hidden
 units. There may be more gates than latent units, and theta = [A, W1 row-major, W2 row-major, h1, h2] is in
-the gates, too.
+the gates, too. Driven by inputs, it has + C s, and C row-major at the end of theta.
 
 The clipped form, z' = A z + W1 (relu(W2 z + h2) - relu(W2 z)) + h1, cannot run away where |A| < 1: what the
 hidden units add is bounded by |h2|. It has two gates for each hidden unit, G = [W2, W2] and g = [h2, 0].
@@ -21,6 +21,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.model import engine
 from palrnn.model.engine import PiecewiseAffine, last_axis
+from palrnn.model.inputs import checked_input_map
 from palrnn.model.kernels import shallow as kernels
 from palrnn.model.rollout import BOUND, Rollout
 from palrnn.model.surrogate import Arrays, register_family
@@ -32,7 +33,8 @@ class ShallowPLRNN(PiecewiseAffine):
 
     ``A (M,)`` is the diagonal of the linear part, ``W1 (M, H)`` and ``W2 (H, M)`` lead from and to the hidden
     units, ``h1 (M,)`` and ``h2 (H,)`` are biases, and ``E (M, N)`` embeds an observation (None: all units are
-    observed). Immutable; all arrays are float64 and read-only.
+    observed). ``C (M, K)`` lets K external inputs in; None means that there are none. Immutable; all arrays
+    are float64 and read-only.
     """
 
     A: Floats
@@ -41,6 +43,7 @@ class ShallowPLRNN(PiecewiseAffine):
     h1: Floats
     h2: Floats
     E: Floats | None = None
+    C: Floats | None = None
 
     #: Gates for each hidden unit.
     gates_per_hidden: ClassVar[int] = 1
@@ -59,6 +62,8 @@ class ShallowPLRNN(PiecewiseAffine):
             raise ValueError(f"E must be (M, N) with 1 <= N <= M = {dim}, got {E.shape}")
         for name, value in (("A", A), ("W1", W1), ("W2", W2), ("h1", h1), ("h2", h2), ("E", E)):
             object.__setattr__(self, name, frozen(value))
+        C = checked_input_map(self.C, dim)
+        object.__setattr__(self, "C", None if C is None else frozen(C))
 
     @property
     def latent_dim(self) -> int:
@@ -87,15 +92,16 @@ class ShallowPLRNN(PiecewiseAffine):
 
     @property
     def theta(self) -> Floats:
-        """The drift parameters ``[A, W1 row-major, W2 row-major, h1, h2]``, of length 2 M (H + 1) + H."""
-        return np.concatenate([self.A, self.W1.ravel(), self.W2.ravel(), self.h1, self.h2])
+        """The drift parameters ``[A, W1, W2, h1, h2, C]``, row-major, of length 2 M (H + 1) + H + M K."""
+        parts = [self.A, self.W1.ravel(), self.W2.ravel(), self.h1, self.h2]
+        return np.concatenate(parts if self.C is None else [*parts, self.C.ravel()])
 
     def with_theta(self, theta: ArrayLike) -> Self:
         """Return the same network with other drift parameters (the embedding stays)."""
         M, H = self.latent_dim, self.hidden
-        values = as_shape(theta, "theta", (2 * M * (H + 1) + H,))
-        A, W1, W2, h1, h2 = np.split(values, np.cumsum([M, M * H, M * H, M]))
-        return type(self)(A, W1.reshape(M, H), W2.reshape(H, M), h1, h2, self.E)
+        values = as_shape(theta, "theta", (2 * M * (H + 1) + H + M * self.input_dim,))
+        A, W1, W2, h1, h2, C = np.split(values, np.cumsum([M, M * H, M * H, M, H]))
+        return type(self)(A, W1.reshape(M, H), W2.reshape(H, M), h1, h2, self.E, C.reshape(M, -1))
 
     @property
     def embedding(self) -> Floats:
@@ -105,7 +111,7 @@ class ShallowPLRNN(PiecewiseAffine):
     def with_embedding(self, values: ArrayLike) -> Self:
         """Return the same network with another embedding."""
         E = as_shape(values, "values", (self._E.size,)).reshape(self._E.shape)
-        return type(self)(self.A, self.W1, self.W2, self.h1, self.h2, E)
+        return type(self)(self.A, self.W1, self.W2, self.h1, self.h2, E, self.C)
 
     def embed(self, x: ArrayLike) -> Floats:
         """Return the latent state of an observation: ``E x`` with its first N entries set to ``x``.
@@ -124,14 +130,15 @@ class ShallowPLRNN(PiecewiseAffine):
         return outer.reshape(*outer.shape[:-2], self._E.size)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return ``A, W1, W2, h1, h2`` and ``E``."""
-        arrays = {"A": self.A, "W1": self.W1, "W2": self.W2, "h1": self.h1, "h2": self.h2}
-        return arrays | {"E": self._E}
+        """Return ``A, W1, W2, h1, h2`` and ``E``, and ``C`` of a driven network."""
+        arrays = {"A": self.A, "W1": self.W1, "W2": self.W2, "h1": self.h1, "h2": self.h2, "E": self._E}
+        return arrays if self.C is None else arrays | {"C": self.C}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
         """Return the network of `arrays`."""
-        return cls(*(arrays[name] for name in ("A", "W1", "W2", "h1", "h2", "E")))
+        parts = [arrays[name] for name in ("A", "W1", "W2", "h1", "h2", "E")]
+        return cls(*parts, *([arrays["C"]] if "C" in arrays else []))
 
     def gate_map(self) -> tuple[Floats, Floats]:
         """Return G = W2 and g = h2."""
@@ -151,7 +158,10 @@ class ShallowPLRNN(PiecewiseAffine):
         return J, (across * self.h2) @ self.W1.T + self.h1
 
     def pullback(self, z: Floats, codes: NDArray[Any], r: Floats) -> Floats:
-        """Return r^T dF/dtheta = [r z, r y^T, (W1^T r D) z^T, r, W1^T r D], y what the hidden units give."""
+        """Return r^T dF/dtheta = [r z, r y^T, (W1^T r D) z^T, r, W1^T r D], y what the hidden units give.
+
+        The entries of C are not among them.
+        """
         along, across = self._slopes(codes)
         back = r @ self.W1
         y = along * (z @ self.W2.T) + across * self.h2
@@ -197,7 +207,7 @@ class ShallowPLRNN(PiecewiseAffine):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # through the constructor, so that copies are read-only too
-        return type(self), (self.A, self.W1, self.W2, self.h1, self.h2, self.E)
+        return type(self), (self.A, self.W1, self.W2, self.h1, self.h2, self.E, self.C)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -228,9 +238,12 @@ register_family("clipped-shallow", ClippedShallowPLRNN)
 
 
 @engine.rollout_from.register
-def _rollout_from(model: ShallowPLRNN, z1: Floats, steps: int, discard: int = 0) -> Rollout:
+def _rollout_from(
+    model: ShallowPLRNN, z1: Floats, steps: int, discard: int = 0, offsets: Floats | None = None
+) -> Rollout:
     states = np.empty((steps, model.latent_dim))
-    diverged = kernels.rollout(*_network(model), z1, discard, BOUND, states)
+    network = _network(model, engine.biases(model.h1, offsets))
+    diverged = kernels.rollout(*network, z1, discard, BOUND, states)
     return Rollout(states) if diverged < 0 else Rollout(states[: max(0, diverged - discard)], diverged)
 
 
@@ -244,11 +257,12 @@ def _step(model: ShallowPLRNN, z: Floats) -> Floats:
 
 
 @engine.advance.register
-def _advance(model: ShallowPLRNN, z: Floats, steps: int) -> Floats:
+def _advance(model: ShallowPLRNN, z: Floats, steps: int, offsets: Floats | None = None) -> Floats:
     states = np.empty((steps, *z.shape))
-    kernels.advance(*_network(model), np.ascontiguousarray(z), states)
+    network = _network(model, engine.biases(model.h1, offsets, axes=2))
+    kernels.advance(*network, np.ascontiguousarray(z), states)
     return states
 
 
-def _network(model: ShallowPLRNN) -> tuple[Floats, Floats, Floats, Floats, Floats, bool]:
-    return model.A, model.W1, model.W2, model.h1, model.h2, model.gates_per_hidden == 2
+def _network(model: ShallowPLRNN, biases: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats, bool]:
+    return model.A, model.W1, model.W2, biases, model.h2, model.gates_per_hidden == 2

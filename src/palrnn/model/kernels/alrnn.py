@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from palrnn.engine.kernel import kernel
+from palrnn.engine.kernel import copy, kernel
 
 
 @kernel
@@ -26,32 +26,36 @@ def step(A, W, h, gated, z, out):
 
 
 @kernel
-def rollout(A, W, h, gated, start, discard, bound, out):
+def rollout(A, W, biases, gated, start, discard, bound, out):
     """Fill ``out (steps, M)`` with z_{discard+1}, z_{discard+2}, ... where z_1 = ``start (M,)``.
 
+    ``biases`` is h, ``(1, M)``, or h + C s_t of each state, ``(discard + steps, M)``.
     Return the number of steps taken from ``start`` when the state first left ``bound``, or -1.
     """
     steps, dim = out.shape
     z, after = start.copy(), np.empty(dim)
+    moves = min(1, biases.shape[0] - 1)
     for t in range(discard + steps):
         for i in range(dim):
             if not abs(z[i]) <= bound:
                 return t
         if t >= discard:
-            out[t - discard] = z
-        step(A, W, h, gated, z, after)
+            copy(z, out[t - discard])
+        step(A, W, biases[t * moves], gated, z, after)
         z, after = after, z
     return -1
 
 
 @kernel
-def advance(A, W, h, gated, starts, out):
+def advance(A, W, biases, gated, starts, out):
     """Fill ``out (steps, S, M)`` with the states that follow each of ``starts (S, M)``, side by side.
 
+    ``biases`` is h, or h + C s_t of each step and run: ``(1 or steps, 1 or S, M)``.
     One product per step for all runs; nothing is checked, so a run that diverges becomes infinite or NaN.
     """
     steps, count, dim = out.shape
     across = np.ascontiguousarray(W.T)
+    moves, differ = min(1, biases.shape[0] - 1), min(1, biases.shape[1] - 1)
     z, active, after = starts.copy(), np.empty((count, dim)), np.empty((count, dim))
     for t in range(steps):
         for s in range(count):
@@ -62,8 +66,8 @@ def advance(A, W, h, gated, starts, out):
         np.dot(active, across, after)
         for s in range(count):
             for i in range(dim):
-                after[s, i] += A[i] * z[s, i] + h[i]
-        out[t] = after
+                after[s, i] += A[i] * z[s, i] + biases[t * moves, s * differ, i]
+        copy(after, out[t])
         z, after = after, z
 
 
@@ -77,7 +81,7 @@ def sample(A, W, h, gated, gate_std, start, bound, process, uniforms, states, co
     """
     steps, dim = states.shape
     gate = np.ones(dim)
-    states[0] = start
+    copy(start, states[0])
     for t in range(steps):
         for i in range(dim):
             if not abs(states[t, i]) <= bound:
