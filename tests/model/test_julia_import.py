@@ -9,11 +9,11 @@ import struct
 import numpy as np
 import pytest
 from command_line import call
-from torture.julia_file import FLOATS, array, checkpoint, datatype, document, structure
 
 from palrnn import ClippedShallowPLRNN, ShallowPLRNN, load_checkpoint
 from palrnn.model import CheckpointError, import_julia
 from palrnn.model.bson_file import MOST_DEPTH, MOST_ENTRIES, BSONError, read_bson
+from torture.julia_file import FLOATS, array, checkpoint, datatype, document, structure
 
 
 def network(units=3, hidden=5, observed=None, kind="f4", seed=0):
