@@ -45,7 +45,7 @@ def _inference() -> dict[str, Row]:
                 "model": v.instance(),
                 "x": short,
                 "codes": v.array(1.0 * smoothed.codes[0]),
-                "inputs": v.array(signs).without("none"),
+                "gate_inputs": v.array(signs).without("none"),
             },
         ),
         "FilterConfig": Row({}, _BAYES_CONFIG),
@@ -125,7 +125,7 @@ def _geometry() -> dict[str, Row]:
     return {
         "path_information": Row(
             {"model": model, "x": x[:12], "codes": codes},
-            path | {"inputs": v.array(2.0 * codes - 1.0).without("none")},
+            path | {"gate_inputs": v.array(2.0 * codes - 1.0).without("none")},
         ),
         "paper_path_derivatives": Row({"model": model, "x": x[:12], "codes": codes}, path),
         "ITFOperator": forced,

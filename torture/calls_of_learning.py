@@ -222,6 +222,60 @@ def _front() -> dict[str, Row]:
             }
             | RUN,
         ),
+        "bootstrap": Row(
+            {
+                "x": np.vstack([x, x]),
+                "models": 2,
+                "updates": 2,
+                "workers": 1,
+                "latent_dim": 5,
+                "gated": 2,
+                "sequence_length": 20,
+                "batch_size": 2,
+            },
+            {
+                "x": v.series(np.vstack([x, x]), columns=False, trials=True, gaps=True),
+                "models": v.size(2, most=1000),
+                "method": v.choice(),
+                "base": v.instance(optional=True),
+                "block": v.size(20, optional=True),
+                "updates": v.size(optional=True),
+                "seed": v.seed(),
+                "workers": v.size(optional=True),
+                "scheduler": None,
+                "settings": None,
+            }
+            | RUN,
+        ),
+        "search": Row(
+            {
+                "x": np.vstack([x, x]),
+                "updates": 4,
+                "candidates": 2,
+                "workers": 1,
+                "latent_dim": 5,
+                "gated": 2,
+                "sequence_length": 20,
+                "batch_size": 2,
+            },
+            {
+                "x": v.series(np.vstack([x, x]), columns=False, trials=True, gaps=True),
+                "minutes": v.number(above=0.0, optional=True),
+                "updates": v.size(optional=True),
+                "candidates": v.size(2, optional=True),
+                "families": v.choice(optional=True),
+                # several numbers are several choices
+                "lags": v.size(optional=True).without("list"),
+                "delay": v.size(optional=True).without("list"),
+                "seed": v.seed().without("none"),
+                "workers": v.size(optional=True),
+                "scheduler": None,
+                "on_data": None,
+                "announce": None,
+                "settings": None,
+            }
+            | RUN,
+        ),
     }
 
 

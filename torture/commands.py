@@ -98,6 +98,7 @@ _HUGE = "9" * 32
 #: Options that take a whole number from 1, by command; the rest of a line that works.
 _SIZED = {
     "train DIR/good.npy": "--updates --latent-dim --tau --batch-size --sequence-length --lags --gated=-1",
+    "search DIR/good.npy": "--updates --candidates --latent-dim --lags --delay --workers --seed=-1",
     "geometry DIR/run DIR/good.npy --draws 0": "--particles --paths --steps --tau",
     "filter DIR/run DIR/good.npy": "--particles --start=-1 --seed=-1",
     "tune DIR/run DIR/good.npy": "--length --windows --particles --paths --threads --seed=-1",
@@ -107,6 +108,7 @@ _SIZED = {
 #: Options that take a positive number.
 _POSITIVE = {
     "train DIR/good.npy --updates 2 --sequence-length 20": "--test-fraction --dt",
+    "search DIR/good.npy --candidates 2 --workers 1": "--minutes --learning-rate",
     "geometry DIR/run DIR/good.npy --draws 0": "--process-std --observation-std",
     "filter DIR/run DIR/good.npy": "--process-std --observation-std",
     "tune DIR/run DIR/good.npy": "--process-std --observation-std",
@@ -152,6 +154,13 @@ filter DIR/run DIR/good.npy --target nonsense -o DIR/out
 filter DIR/run DIR/good.npy --resampling nonsense -o DIR/out
 tune DIR/run DIR/good.npy --configuration nonsense -o DIR/out
 train DIR/good.npy --keep nonsense -o DIR/out
+search
+search DIR/good.npy
+search DIR/good.npy --updates 9 -o DIR/run
+search DIR/good.npy --updates 9 -o DIR/file
+search DIR/good.npy --families nonsense -o DIR/out
+search DIR/good.npy --updates 9 --scheduler nonsense -o DIR/out
+search -o DIR/out
 train DIR/good.npy --alpha 2 -o DIR/out
 evaluate DIR/run --system nonsense
 evaluate DIR/run --reference DIR/good.npy --protocol nonsense"""
@@ -163,11 +172,13 @@ def lines() -> Iterator[list[str]]:
     for series in _SERIES:
         if series != "narrow.npy":
             yield ["train", f"DIR/{series}", "--updates", "2", *out]
+            yield ["search", f"DIR/{series}", "--updates", "8", "--workers", "1", *out]
+        if series == "nan.npy":  # a value that is missing was not observed, which these commands can do with
+            continue
         yield ["evaluate", "DIR/good.safetensors", "--reference", f"DIR/{series}", "--steps", "100"]
         yield ["geometry", "DIR/run", f"DIR/{series}", "--draws", "0", *out]
-        if series != "nan.npy":  # a value that is missing was not observed
-            yield ["filter", "DIR/run", f"DIR/{series}", *out]
-            yield ["tune", "DIR/run", f"DIR/{series}", "--iterations", "1", *out]
+        yield ["filter", "DIR/run", f"DIR/{series}", *out]
+        yield ["tune", "DIR/run", f"DIR/{series}", "--iterations", "1", *out]
         yield ["report", "DIR/run", "--reference", f"DIR/{series}", "-o", "DIR/page.html"]
     for model in _MODELS:
         yield ["evaluate", f"DIR/{model}", "--reference", "DIR/good.npy"]

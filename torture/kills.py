@@ -154,6 +154,14 @@ def _words(line: str) -> Callable[[Path], list[str]]:
 
 COMMANDS = {
     "train": Command(_words("train --config DIR/train.toml -o DIR/out -q"), _prepare_series, _updates),
+    "search": Command(
+        _words(
+            "search DIR/series.npy --updates 400 --latent-dim 5 --gated 2 --sequence-length 20 "
+            "--batch-size 2 --workers 1 -o DIR/out -q"
+        ),
+        _prepare_series,
+        _files("out/candidates/tasks/*/[!.]*"),
+    ),
     "tune": Command(
         _words("tune DIR/model DIR/series.npy --config DIR/tune.toml --threads 1 -o DIR/out -q"),
         _prepare_model,

@@ -7,7 +7,7 @@ from typing import Any
 
 from palrnn.engine.vector_code import REGISTER_BYTES
 
-_COMMANDS = ("train", "tune", "geometry", "report", "reproduce", "zoo", "import-torch")
+_COMMANDS = ("train", "search", "tune", "geometry", "report", "reproduce", "zoo", "import-torch")
 
 
 def reliability_page(found: dict[str, dict[str, Any]]) -> str:

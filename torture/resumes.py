@@ -145,7 +145,7 @@ def _change_note(notes: dict[str, Any], rng: np.random.Generator) -> None:
     inner = [notes, *(value for value in notes.values() if isinstance(value, dict))]
     table = inner[int(rng.integers(len(inner)))]
     if table:
-        table[str(rng.choice(sorted(table)))] = _NOTES[int(rng.integers(len(_NOTES)))]
+        table[str(rng.choice(sorted(table)))] = copy.deepcopy(_NOTES[int(rng.integers(len(_NOTES)))])
 
 
 def _other_model(model: Any, rng: np.random.Generator) -> Any:

@@ -3,7 +3,8 @@
 `python torture/run.py [--minutes 45] [--only NAME ...] [--again] [--seed 0]`
 
 What each stage saw is kept in torture/last.json as soon as it is done. A stage that went well with these very
-sources is not repeated (unless --again says so): a run that was cut off goes on where it was. The page
+sources (of palrnn; not of the torture) is not repeated, unless --again says so: a run that was cut off goes
+on where it was. The page
 shows the last figures of every stage.
 """
 
@@ -48,6 +49,7 @@ def stages(folder: Path, seed: int, seconds: float) -> dict[str, Stage]:
         "reproduce": 0.4,
         "report": 0.3,
         "tune": 0.2,
+        "search": 0.2,
         "geometry": 0.2,
         "train": 0.15,
         "import-torch": 0.1,
@@ -146,11 +148,10 @@ def _too_few(name: str, seen: dict[str, Any]) -> list[str]:
 
 
 def tree() -> str:
-    """Return a digest of the sources and of the torture: what figures are figures of."""
+    """Return a digest of the sources: what figures are figures of."""
     digest = hashlib.sha256()
-    for folder in ("src", "torture"):
-        for file in sorted((ROOT / folder).rglob("*.py")):
-            digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -148,6 +148,14 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "ReportSettings",
         "reconstruct",
     ),
+    "ensembles": (
+        "Ensemble",
+        "bootstrap",
+    ),
+    "searches": (
+        "SearchResult",
+        "search",
+    ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -166,6 +174,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from palrnn.data import *  # noqa: F403
+    from palrnn.ensembles import *  # noqa: F403
     from palrnn.forcing import *  # noqa: F403
     from palrnn.geometry import *  # noqa: F403
     from palrnn.inference import *  # noqa: F403
@@ -173,4 +182,5 @@ if TYPE_CHECKING:
     from palrnn.model import *  # noqa: F403
     from palrnn.paper import *  # noqa: F403
     from palrnn.runs import *  # noqa: F403
+    from palrnn.searches import *  # noqa: F403
     from palrnn.tuning import *  # noqa: F403

@@ -201,8 +201,8 @@ def test_times_further_apart_matter_less_and_the_bound_holds():
     ("change", "message"),
     [
         ({"codes": np.zeros((5, 1))}, r"codes must have shape \(6, 1\)"),
-        ({"inputs": np.zeros((5, 1))}, r"inputs must have shape \(6, 1\)"),
-        ({"inputs": np.ones((6, 1)), "codes": np.zeros((6, 1))}, "codes must be the signs of inputs"),
+        ({"gate_inputs": np.zeros((5, 1))}, r"gate_inputs must have shape \(6, 1\)"),
+        ({"gate_inputs": np.ones((6, 1)), "codes": np.zeros((6, 1))}, "codes must be the signs of gate_"),
         ({"model": "net"}, "model must be a PALRNN"),
     ],
 )

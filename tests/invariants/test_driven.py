@@ -8,6 +8,7 @@ from oracles.networks import random_network
 from oracles.shallow_family import random_shallow
 
 from palrnn import PALRNN, lyapunov_spectrum, prediction_error, quantities_of_interest, viability
+from palrnn.data.systems import make_system
 from palrnn.invariants import scorecard
 from palrnn.invariants.free_run import free_run
 from palrnn.model import engine
@@ -99,6 +100,4 @@ def test_inputs_that_do_not_fit_are_refused_by_name():
     with pytest.raises(ValueError, match="inputs must be None"):
         free_run(random_network(4, 2, 2), X[0], 5, inputs=S)
     with pytest.raises(ValueError, match="reference must be a series, with its inputs"):
-        from palrnn.data.systems import make_system
-
         scorecard(driven(random_network(4, 3, 2), C), make_system("lorenz63"))

@@ -31,13 +31,20 @@ def test_a_good_model_needs_no_advice():
 def test_each_cause_has_its_numbers(cause, config, expected):
     found = advice(Verdict("fair", ("why",), (cause,)), config, DRIFT)
     assert any(expected in each for each in found)
-    assert found[-1] == "another seed (now 0)"
+    assert found[-2] == "another seed (now 0)"
+    assert found[-1] == "or let palrnn search (palrnn.search in Python) try such settings by itself"
 
 
 def test_what_is_so_already_is_not_advised():
     config = TrainConfig(input_noise=0.1, keep="best", evaluate_every=100, updates=200_000)
     found = advice(Verdict("not usable", ("why",), ("rests",)), config, DRIFT)
-    assert found == ("another seed (now 0)",)
+    assert found[0] == "another seed (now 0)"
+    assert len(found) == 2
+
+
+def test_after_a_search_a_longer_one_is_advised():
+    found = advice(Verdict("fair", ("why",), ("rests",)), TrainConfig(), DRIFT, searched=True)
+    assert found == ("a longer search: twice the minutes, or more rows",)
 
 
 def test_one_column_is_told_to_take_lags():

@@ -23,6 +23,7 @@ from palrnn.cli.terminal import print_text
 _COMMANDS = (
     "demo",
     "train",
+    "search",
     "tune",
     "evaluate",
     "filter",

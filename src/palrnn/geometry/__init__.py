@@ -11,7 +11,13 @@ from palrnn.geometry.louis import LouisTerms, louis_terms
 from palrnn.geometry.observed import observed_information
 from palrnn.geometry.paper_target import PaperPathDerivatives, paper_path_derivatives
 from palrnn.geometry.path_information import PathInformation, path_information
-from palrnn.geometry.posterior import InvariantErrorBars, LaplacePosterior, invariant_error_bars, laplace
+from palrnn.geometry.posterior import (
+    InvariantErrorBars,
+    LaplacePosterior,
+    ModelDraws,
+    invariant_error_bars,
+    laplace,
+)
 from palrnn.geometry.sampled import SampledInformation
 from palrnn.geometry.summary import GeometryComparison
 from palrnn.geometry.toy import ToyInformation, ToyStudy, toy_information, toy_series, toy_study
@@ -27,6 +33,7 @@ __all__ = [
     "LaplacePosterior",
     "LouisTerms",
     "Mismatch",
+    "ModelDraws",
     "ObservedInformation",
     "PaperPathDerivatives",
     "PathInformation",

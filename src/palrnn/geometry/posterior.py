@@ -12,7 +12,7 @@ objective notices, as a quadratic sees it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,20 @@ from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
 from palrnn.invariants import quantities_of_interest
 from palrnn.model import PALRNN, Surrogate, drift_of
+
+
+@runtime_checkable
+class ModelDraws(Protocol):
+    """Anything that models can be drawn from: a posterior, a bootstrap; ``model`` is in its middle."""
+
+    @property
+    def model(self) -> Any:
+        """The model that the draws stand around."""
+        ...
+
+    def sample(self, count: int, *, seed: int = 0) -> list[Any]:
+        """Return ``count`` models."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +159,7 @@ class InvariantErrorBars:
 
 
 def invariant_error_bars(
-    posterior: LaplacePosterior,
+    posterior: ModelDraws,
     reference: ArrayLike,
     *,
     inputs: ArrayLike | None = None,
@@ -163,7 +177,7 @@ def invariant_error_bars(
     settings are those of `quantities_of_interest`; a driven model needs the ``inputs (T, K)`` of the
     reference.
     """
-    as_instance(posterior, "posterior", LaplacePosterior)
+    as_instance(posterior, "posterior", ModelDraws)
     steps = as_int(steps, "steps", least=20)
     models = [posterior.model, *posterior.sample(as_int(draws, "draws", least=1), seed=seed)]
     found = np.full((len(models), 2), np.nan)

@@ -88,7 +88,8 @@ def driven_arrays(arrays: FilterArrays, drive: Floats | None) -> FilterArrays:
     """Return ``arrays`` with the bias of each transition; ``drive (T, M)`` is C s_t, None without inputs."""
     if drive is None:
         return arrays
-    return arrays._replace(h=arrays.h + row_products(drive, np.linalg.inv(arrays.basis)))
+    back: Floats = np.asarray(np.linalg.inv(arrays.basis), dtype=np.float64)
+    return arrays._replace(h=np.asarray(arrays.h + row_products(drive, back)))
 
 
 def row_products(rows: Floats, matrix: Floats) -> Floats:

@@ -122,7 +122,8 @@ class Stepper:
         rng = generator(as_int(seed, "seed", least=0), "forecast")
         model, drift = self.model, self.model.drift
         given = checked_inputs(drift, inputs, length)
-        driving = None if given is None else np.vstack([self._latest, given[:-1]])
+        latest = self._latest
+        driving = None if given is None or latest is None else np.vstack([latest, given[:-1]])
         chosen = rng.choice(self.config.particles, size=count, p=self._cloud.weights)
         beliefs = self._cloud.beliefs(chosen)
         starts = beliefs.mean + _drawn(beliefs.cov, rng.standard_normal(beliefs.mean.shape))

@@ -65,6 +65,7 @@ def scores_over_starts(
 ) -> StartScores:
     """Return the scores against ``reference (T, N)``, raw, of runs of its length from ``starts (S, N)``.
 
+    A model may observe more than the reference has, its own past say: the first coordinates count.
     ``starts`` are in the model's coordinates; the first ``discard`` steps do not count. With ``noise (N,)``,
     white noise of these deviations, raw, is added to the runs. ``drives (S, T, K)`` are the inputs of each
     run of a driven model, repeated where they end. ``counting`` are settings of `dstsp`.
@@ -75,7 +76,7 @@ def scores_over_starts(
     scores = np.tile([np.inf, 1.0], (len(starts), 1))
     for s in range(len(starts)):
         if np.abs(runs[:, s]).max() <= BOUND:
-            made = standardizer.inverse(runs[:, s])
+            made = standardizer.inverse(runs[:, s])[:, : reference.shape[1]]
             if noise is not None:
                 made = made + noise * generator(seed, "observation noise", s).standard_normal(made.shape)
             scores[s] = (

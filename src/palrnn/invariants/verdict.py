@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 if TYPE_CHECKING:
+    from palrnn.invariants.floors import Floor
     from palrnn.invariants.scorecard import Scorecard
-    from palrnn.invariants.viability import Fate
+    from palrnn.invariants.viability import Fate, Viability
 
 Grade = Literal["good", "fair", "not usable"]
 Cause = Literal["diverges", "rests", "cycle", "leaves", "score", "exponent"]
@@ -60,33 +61,59 @@ class Verdict:
 
 def verdict(card: Scorecard) -> Verdict:
     """Return what all of ``card`` comes to."""
-    found: list[tuple[Grade, Cause, str]] = [*_ends(card), *_score(card), *_exponent(card)]
+    excess = _excess(card)
+    return _worst_first([*_ends(card, excess), *_score(excess, card.dstsp_floor), *_exponent(card)])
+
+
+def quick_verdict(life: Viability, dstsp: float, floor: Floor) -> Verdict:
+    """Return what long runs and D_stsp come to, where nothing else was measured.
+
+    ``dstsp`` is the median over starts, with noise as in the data where these are noisy.
+    """
+    excess = excess_over(floor, dstsp)
+    return _worst_first([*_ended(life, excess, chaotic=False), *_score(excess, floor)])
+
+
+def ended_fates(life: Viability, excess: float, *, chaotic: bool) -> list[Fate]:
+    """Return the fates that count as an end: a cycle does not, where it may be the reference's own."""
+    own = excess <= GOOD_EXCESS and not chaotic
+    return [
+        fate for fate in life.fates if fate.outcome != "moves on" and not (own and fate.outcome == "cycle")
+    ]
+
+
+def excess_over(floor: Floor, dstsp: float) -> float:
+    """Return how far D_stsp is above the floor: negative within what the reference differs by."""
+    return -1.0 if dstsp <= floor.high else dstsp - floor.median
+
+
+def _worst_first(found: list[tuple[Grade, Cause, str]]) -> Verdict:
     grade: Grade = "good"
     if found:
         grade = "not usable" if any(each == "not usable" for each, _, _ in found) else "fair"
-    # the worst first
     found.sort(key=lambda each: each[0] != "not usable")
     return Verdict(grade, tuple(words for _, _, words in found), tuple(cause for _, cause, _ in found))
 
 
 def _excess(card: Scorecard) -> float:
-    """Return how far D_stsp is above the floor: negative within what the reference differs by."""
     runs = card.over_starts_with_noise or card.over_starts
     if runs is not None:
         value = float(np.median(runs.dstsp))
     else:
         value = np.inf if card.hard.dstsp is None else card.hard.dstsp.value
-    return -1.0 if value <= card.dstsp_floor.high else value - card.dstsp_floor.median
+    return excess_over(card.dstsp_floor, value)
 
 
-def _ends(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
+def _ends(card: Scorecard, excess: float) -> list[tuple[Grade, Cause, str]]:
     if card.viability is None:
         if card.hard.diverged_at is None:
             return []
         return [("not usable", "diverges", f"diverges after {card.hard.diverged_at:,} steps")]
-    fates, total = card.viability.fates, len(card.viability.fates)
-    own = _excess(card) <= GOOD_EXCESS and not (card.lyapunov is not None and card.lyapunov > 0)
-    ended = [fate for fate in fates if fate.outcome != "moves on" and not (own and fate.outcome == "cycle")]
+    return _ended(card.viability, excess, chaotic=card.lyapunov is not None and card.lyapunov > 0)
+
+
+def _ended(life: Viability, excess: float, *, chaotic: bool) -> list[tuple[Grade, Cause, str]]:
+    ended, total = ended_fates(life, excess, chaotic=chaotic), len(life.fates)
     many = len(ended) > FAIR_ENDS * total
     found: list[tuple[Grade, Cause, str]] = []
     for outcome in ("diverges", "rests", "cycle", "leaves"):
@@ -99,11 +126,10 @@ def _ends(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
     return found
 
 
-def _score(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
-    excess = _excess(card)
+def _score(excess: float, reference: Floor) -> list[tuple[Grade, Cause, str]]:
     if excess <= GOOD_EXCESS or not np.isfinite(excess):
         return []
-    floor = card.dstsp_floor.median
+    floor = reference.median
     words = f"D_stsp is {floor + excess:.2g} where the reference differs from itself by {floor:.2g}"
     return [("fair" if excess <= FAIR_EXCESS else "not usable", "score", words)]
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
+
+if TYPE_CHECKING:
+    from palrnn.runs.came_from import SearchTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +22,8 @@ class Run:
     ``results`` are the answers to the questions asked, by name: the score card ("invariants"), the comparison
     of geometries ("geometry") and so on, in the classes that `Reconstruction` returns them in; what was not
     asked is missing. ``reference`` and ``generated`` are raw ``(T, N)``, ``codes (T, P)`` go with the latter,
-    ``losses`` are (update, loss), and ``advice`` is what to try next where the verdict is not good.
+    ``losses`` are (update, loss), ``advice`` is what to try next where the verdict is not good, and
+    ``search`` what else was tried where a search came to the model.
     """
 
     name: str
@@ -32,6 +36,7 @@ class Run:
     losses: list[tuple[int, float]] = field(default_factory=list)
     results: Mapping[str, Any] = field(default_factory=dict)
     advice: tuple[str, ...] = ()
+    search: SearchTable | None = None
 
     def __getitem__(self, name: str) -> Any:
         """Return the result of this name."""

@@ -8,6 +8,7 @@ result.geometry()
 result.report("report.html")
 """
 
+from palrnn.runs.came_from import SearchTable
 from palrnn.runs.findings import Findings
 from palrnn.runs.folder import RunFolder
 from palrnn.runs.imputation import Imputed
@@ -27,6 +28,7 @@ __all__ = [
     "ReportSettings",
     "RunFolder",
     "RunRecord",
+    "SearchTable",
     "Tracking",
     "TuningSettings",
     "TuningTask",

@@ -10,15 +10,23 @@ from palrnn.model import Surrogate
 _LATENT, _GATED, _MORE, _MOST = 50, 20, 2, 200_000
 _NOISE, _CLIP, _MEASURED, _LAGS = 0.05, 5.0, 20, 3
 
+_SEARCH = "or let palrnn search (palrnn.search in Python) try such settings by itself"
+_LONGER = "a longer search: twice the minutes, or more rows"
 
-def advice(verdict: Verdict, config: TrainConfig | None, drift: Surrogate) -> tuple[str, ...]:
+
+def advice(
+    verdict: Verdict, config: TrainConfig | None, drift: Surrogate, *, searched: bool = False
+) -> tuple[str, ...]:
     """Return settings of training to change, the first first, given those that the model was trained with.
 
-    Without ``config``, those that are not known to be so already.
+    Without ``config``, those that are not known to be so already. The last is a search; of a model that one
+    came to (``searched``), which has tried all of these, a longer one.
     """
     causes = set(verdict.causes)
     if not causes:
         return ()
+    if searched:
+        return (_LONGER,)
     config = config or TrainConfig(latent_dim=drift.latent_dim, gated=drift.gated)
     found = []
     if drift.observed_dim == 1:
@@ -43,4 +51,5 @@ def advice(verdict: Verdict, config: TrainConfig | None, drift: Surrogate) -> tu
         if config.updates * _MORE <= _MOST:
             found.append(f"updates = {_MORE * config.updates:,} (now {config.updates:,})")
     found.append(f"another seed (now {config.seed})")
+    found.append(_SEARCH)
     return tuple(found)

@@ -7,6 +7,7 @@ RUN/reference.npy            the held-out part, raw, (T, N)
 RUN/inputs.npy               what drives it, raw, (T, K), of a driven model
 RUN/config.toml              where the series came from, how the model was trained and tuned
 RUN/history.csv, loss.png    the course of training, or of tuning (with before_after.png)
+RUN/search.json              what else was tried, where a search came to the model
 RUN/findings/                results of analyses, each with the settings and the model it belongs to
 
 Whoever writes holds the lock, and a folder that palrnn did not make is not written to.
@@ -15,6 +16,7 @@ Whoever writes holds the lock, and a folder that palrnn did not make is not writ
 from __future__ import annotations
 
 import csv
+import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -28,19 +30,22 @@ from palrnn.engine.checks import Floats, as_path, as_series, first_line
 from palrnn.engine.files import subfolder, write_json, write_text
 from palrnn.engine.folders import MARKER, check_folder, folder_kind, writable_folder
 from palrnn.engine.locks import folder_lock
+from palrnn.engine.plain import plain
 from palrnn.engine.tables import write_table
 from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import PALRNN, Checkpoint, Forcing, Surrogate, load_checkpoint, save_checkpoint
+from palrnn.runs.came_from import SearchTable
 from palrnn.runs.record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 REFERENCE, INPUTS, CONFIG, HISTORY = "reference.npy", "inputs.npy", "config.toml", "history.csv"
+SEARCH = "search.json"
 _KIND = "run"
 _MOST_LOSSES = 2000
 _NAMES = frozenset(
-    {CHECKPOINT, REFERENCE, INPUTS, CONFIG, HISTORY, "loss.png", "before_after.png", "findings"}
+    {CHECKPOINT, REFERENCE, INPUTS, CONFIG, HISTORY, SEARCH, "loss.png", "before_after.png", "findings"}
 )
 
 
@@ -120,6 +125,16 @@ class RunFolder:
             raise ValueError(f"{file}: not a training history: {error}") from None
         return block_means(rows)
 
+    def read_search(self) -> SearchTable | None:
+        """Return what else was tried before the model was found; None if nobody searched."""
+        file = self.path / SEARCH
+        if not file.is_file():
+            return None
+        try:
+            return SearchTable.from_dict(json.loads(file.read_bytes()))
+        except (ValueError, RecursionError):
+            raise ValueError(f"{file}: not the table of a search") from None
+
     def check(self, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
         """Refuse, without writing, a folder that palrnn did not make, or that would lose ``inputs``."""
         for given in map(Path, inputs):
@@ -162,6 +177,12 @@ class RunFolder:
         if losses and losses != there:
             with self.writing("history"):
                 write_table(self.path / HISTORY, ("update", "loss"), losses, digits=7)
+
+    def write_search(self, table: SearchTable | None) -> None:
+        """Write what else was tried, if a search came to the model."""
+        if table is not None:
+            with self.writing("search"):
+                write_json(self.path / SEARCH, plain(table.to_dict()))
 
     def check_model(self, model: Surrogate | PALRNN, standardizer: Standardizer, dt: float | None) -> None:
         """Refuse, without writing, a folder in which another model was trained, or any was tuned."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from palrnn.data import Dataset, DataSettings, Standardizer, delay_embed, load_series
 from palrnn.data.source import recorded
 from palrnn.engine.checks import Floats, as_path, as_series
+from palrnn.engine.folders import folder_kind
 from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import load_checkpoint
 from palrnn.model.inputs import checked_inputs
@@ -27,6 +28,8 @@ def run_parts(
     file = as_path(path, "path")
     if file.is_file() and file.name == CHECKPOINT:
         file = file.parent
+    if file.is_dir() and folder_kind(file) == "search":
+        file = file / "best"
     folder = None if file.is_file() or file.suffix == ".safetensors" else RunFolder(file)
     checkpoint = load_checkpoint(file) if folder is None else folder.read_checkpoint()
     record = None if folder is None else folder.read_record()
@@ -48,6 +51,7 @@ def run_parts(
         parts["forcing"] = forcing
     if folder is not None:
         parts["losses"] = folder.read_losses()
+        parts["search"] = folder.read_search()
     if reference is not None:
         series, drive = _given(reference, inputs, record, seen, count)
         return parts | {"reference": series, "inputs": drive}

@@ -24,7 +24,7 @@ from palrnn.geometry import (
     GeometryComparison,
     IndefiniteInformationWarning,
     InvariantErrorBars,
-    LaplacePosterior,
+    ModelDraws,
     compare_geometries,
     invariant_error_bars,
     laplace,
@@ -78,6 +78,7 @@ class Reconstruction(RunState):
     - ``dt``: time per step; None if that is not known, and rates are per step.
     - ``record``: what is known of its data, training and tuning, as in config.toml.
     - ``losses``: (update, loss) of its training; ``saem``: what tuning it gave.
+    - ``search``: what else was tried, where a search came to it.
     - ``source``: the folder or the file that it was loaded from.
 
     Every analysis is computed once for the same settings, and kept in the folder of the run if there is one.
@@ -116,7 +117,7 @@ class Reconstruction(RunState):
         inputs: ArrayLike | None = None,
         paths: int = 200,
         seed: int = 0,
-        posterior: LaplacePosterior | None = None,
+        posterior: ModelDraws | None = None,
         **settings: Any,
     ) -> Forecast:
         """Return what may be observed after the rows ``x (T, N)``, sampled, in raw coordinates.
@@ -213,7 +214,10 @@ class Reconstruction(RunState):
     def verdict(self, settings: InvariantSettings | None = None, **changes: Any) -> Verdict:
         """Return what `invariants` come to, good, fair or not usable, why, and what to try next."""
         found = self.invariants(settings, **changes).verdict
-        return replace(found, advice=advice(found, self.record.training, self.drift))
+        return replace(
+            found,
+            advice=advice(found, self.record.training, self.drift, searched=self.search is not None),
+        )
 
     def filter(
         self, settings: FilterSettings | None = None, *, progress: Progress | None = quiet, **changes: Any

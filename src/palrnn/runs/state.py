@@ -14,6 +14,7 @@ from palrnn.data import Standardizer
 from palrnn.data.systems import System, make_system
 from palrnn.engine.checks import Floats, as_float
 from palrnn.model import PALRNN, Forcing, Noise, Surrogate, checkpoint_bytes, drift_of
+from palrnn.runs.came_from import SearchTable
 from palrnn.runs.findings import Findings
 from palrnn.runs.folder import RunFolder
 from palrnn.runs.loading import run_parts
@@ -40,6 +41,7 @@ class RunState:
     record: RunRecord = field(default_factory=RunRecord, repr=False)
     losses: list[tuple[int, float]] = field(default_factory=list, repr=False)
     saem: SAEMResult | None = field(default=None, repr=False)
+    search: SearchTable | None = field(default=None, repr=False)
     name: str = "reconstruction"
     source: str | None = None
     folder: RunFolder | None = None
@@ -81,6 +83,7 @@ class RunState:
             folder.write_record(self.record)
             folder.write_reference(self.reference, self.inputs)
             folder.write_losses(self.losses)
+            folder.write_search(self.search)
         return replace(self, folder=folder, findings=Findings(folder))
 
     @property

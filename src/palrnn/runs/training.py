@@ -87,7 +87,7 @@ def reconstruct(
             as_instance(value, name, kind)
     folder = None if run is None else RunFolder(run)
     before = None if folder is None else folder.read_record()
-    data, training = _sorted_settings(given | settings)
+    data, training = sorted_settings(given | settings)
     dataset = _dataset(x, data, before)
     if len(dataset.reference) < _LEAST_HELD_OUT:
         raise ValueError(
@@ -146,7 +146,7 @@ def reconstruct(
 _OTHERS = frozenset({"x", "run", "progress", "on_data", "model", "config", "settings"})
 
 
-def _sorted_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def sorted_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings of the data, and those of training."""
     of_data = DataSettings.model_fields.keys() - {"series"}
     data = {name: value for name, value in given.items() if name in of_data}

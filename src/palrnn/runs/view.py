@@ -39,7 +39,10 @@ def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
         codes=codes(run.drift, made.states),
         losses=run.losses,
         results=results,
-        advice=advice(card.verdict, run.record.training, run.drift) if card is not None else (),
+        advice=()
+        if card is None
+        else advice(card.verdict, run.record.training, run.drift, searched=run.search is not None),
+        search=run.search,
     )
 
 

@@ -2,8 +2,10 @@
 
 from palrnn.sweeps.archive import archive_contents, write_archive
 from palrnn.sweeps.cluster import ClusterEngine
+from palrnn.sweeps.engines import engine_for
 from palrnn.sweeps.local import LocalEngine
 from palrnn.sweeps.runner import Engine, Tally, closure, run
+from palrnn.sweeps.serial import SerialEngine
 from palrnn.sweeps.status import sweep_status
 from palrnn.sweeps.store import Store
 from palrnn.sweeps.task import Job, Kind, Outcome, Task, execute
@@ -15,11 +17,13 @@ __all__ = [
     "Kind",
     "LocalEngine",
     "Outcome",
+    "SerialEngine",
     "Store",
     "Tally",
     "Task",
     "archive_contents",
     "closure",
+    "engine_for",
     "execute",
     "run",
     "sweep_status",

@@ -91,19 +91,22 @@ def run(
     engine: Engine,
     *,
     retry_failed: bool = False,
+    close: bool = True,
     progress: Progress | None = None,
 ) -> Tally:
     """Get every task done that has no result yet, in order, as far as their needs allow.
 
     A task that fails is recorded and does not stop the others; one that failed before is tried again only
-    with ``retry_failed``. Interrupting loses the tasks under way and nothing else.
+    with ``retry_failed``. Interrupting loses the tasks under way and nothing else. With ``close`` the engine
+    ends with the last task; without, whoever made it closes it, and more tasks may follow.
     """
     plan = closure(tasks)
     try:
         with store.session(), listening(progress, "tasks") as report:
             return _Run(plan, store, engine, retry_failed).until_done(report)
     finally:
-        engine.close()
+        if close:
+            engine.close()
 
 
 class _Run:

@@ -101,22 +101,32 @@ class Outcome:
     host: str = ""
 
 
-def execute(job: Job) -> Outcome:
-    """Do a job in this process. Whatever goes wrong comes back as a traceback."""
+def execute(job: Job, interruptible: bool = False) -> Outcome:
+    """Do a job in this process. Whatever goes wrong comes back as a traceback.
+
+    An ``interruptible`` one lets Ctrl-C through: a worker leaves that to the coordinator.
+    """
     start = time.perf_counter()
     try:
-        if job.palrnn != palrnn.__version__:
-            raise RuntimeError(
-                f"this worker has palrnn {palrnn.__version__}, the run was started with {job.palrnn}"
-            )
-        module, _, name = job.function.partition(":")
-        function = getattr(importlib.import_module(module), name)
-        pin_blas()  # the order of a BLAS sum depends on the number of threads
-        result = function(job.identity["settings"], job.inputs)
-        data = result if job.suffix == ".safetensors" else json_bytes(job.identity | {"result": result})
+        data = _result(job)
         return Outcome(data, None, time.perf_counter() - start, machine(), platform.node())
-    except BaseException:
+    except BaseException as error:
+        if interruptible and isinstance(error, KeyboardInterrupt):
+            raise
         return Outcome(None, traceback.format_exc(), time.perf_counter() - start, machine(), platform.node())
+
+
+def _result(job: Job) -> bytes:
+    if job.palrnn != palrnn.__version__:
+        raise RuntimeError(
+            f"this worker has palrnn {palrnn.__version__}, the run was started with {job.palrnn}"
+        )
+    module, _, name = job.function.partition(":")
+    function = getattr(importlib.import_module(module), name)
+    pin_blas()  # the order of a BLAS sum depends on the number of threads
+    result = function(job.identity["settings"], job.inputs)
+    data: bytes = result if job.suffix == ".safetensors" else json_bytes(job.identity | {"result": result})
+    return data
 
 
 def canonical(value: Any) -> str:

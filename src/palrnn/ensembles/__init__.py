@@ -1,0 +1,5 @@
+"""Many models of one series: how much the result depends on the data, or on chance."""
+
+from palrnn.ensembles.bootstrap import Ensemble, bootstrap
+
+__all__ = ["Ensemble", "bootstrap"]

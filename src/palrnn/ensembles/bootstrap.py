@@ -1,0 +1,219 @@
+"""`bootstrap`: models trained on data drawn anew from the data, and what varies over them.
+
+FOLDER/palrnn.json   the marker: an ensemble was made here and may be continued
+FOLDER/base/         the first model, an ordinary run
+FOLDER/members/      a sweep: a checkpoint per model
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from palrnn.data import Dataset
+from palrnn.data.packing import pack
+from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_path, one_of
+from palrnn.engine.folders import writable_folder
+from palrnn.engine.progress import Progress, listening
+from palrnn.engine.seeds import generator
+from palrnn.ensembles.work import BASE, DATA, ENOUGH_TRIALS, member_task
+from palrnn.forcing import TrainConfig
+from palrnn.geometry import InvariantErrorBars, invariant_error_bars
+from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
+from palrnn.runs import Reconstruction, reconstruct
+from palrnn.runs.training import sorted_settings
+from palrnn.sweeps import Engine, Store, Task, engine_for
+from palrnn.sweeps import run as run_tasks
+
+METHODS = ("blocks", "seeds")
+_KIND = "ensemble"
+# a model that starts from the first one takes this part of its updates
+_WARM = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Models of one series, and the first of them, ``base``, that they stand around.
+
+    ``models`` are those that did not diverge in training, ``diverged`` counts the others. Wherever a
+    posterior is asked for (forecasts, error bars of invariants) it may stand in for one.
+    """
+
+    base: Reconstruction
+    models: tuple[Any, ...] = field(repr=False)
+    method: str
+    diverged: int
+
+    @property
+    def model(self) -> Any:
+        """The drift of the first model."""
+        return self.base.drift
+
+    @property
+    def theta(self) -> Floats:
+        """The drift parameters of all models, ``(n, p)``."""
+        return np.array([model.theta for model in self.models])
+
+    def sample(self, count: int, *, seed: int = 0) -> list[Any]:
+        """Return ``count`` of the models, in random order; each once, before any comes twice."""
+        count, rng, found = as_int(count, "count", least=1), generator(seed), list[Any]()
+        while len(found) < count:
+            found += [self.models[k] for k in rng.permutation(len(self.models))]
+        return found[:count]
+
+    def interval(
+        self, measure: Callable[[Any], ArrayLike], coverage: float = 0.9
+    ) -> tuple[Floats | float, Floats | float]:
+        """Return the central interval of ``measure(model)``, a number or an array, over the models."""
+        tail = (1.0 - as_float(coverage, "coverage", above=0.0, most=1.0)) / 2.0
+        values = np.array([measure(model) for model in self.models], dtype=np.float64)
+        low, high = np.nanquantile(values, [tail, 1.0 - tail], axis=0)
+        return low, high
+
+    def error_bars(self, *, draws: int | None = None, **settings: Any) -> InvariantErrorBars:
+        """Return the invariants of the models; the settings are those of `invariant_error_bars`."""
+        base = self.base
+        steps = min(10_000, max(1000, len(base.held)))
+        usual: dict[str, Any] = {"standardizer": base.standardizer, "steps": steps, "dt": base.dt or 1.0}
+        count = len(self.models) if draws is None else draws
+        return invariant_error_bars(self, base.held, draws=count, **(usual | settings))
+
+    def __repr__(self) -> str:
+        lost = f", {self.diverged} diverged" if self.diverged else ""
+        return f"Ensemble({len(self.models)} models by {self.method!r}{lost}, around {self.model!r})"
+
+
+def bootstrap(
+    x: Any,
+    *,
+    models: int = 50,
+    method: str = "blocks",
+    base: Reconstruction | None = None,
+    block: int | None = None,
+    updates: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    run: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Ensemble:
+    """Train ``models`` models on data drawn anew from ``x``, to see what the data leave open.
+
+    ``method="blocks"`` draws moving blocks of the part to train on (whole trials, if there are ten or more)
+    and trains each model on as many rows as there were, from the first model on. ``method="seeds"`` trains
+    on the same data from other random starts (a deep ensemble): that is how much chance decides, not how
+    much the data do.
+
+    - ``x`` is anything that `reconstruct` takes; ``base`` is what it returned, or None to do that first, with
+      ``settings``.
+    - ``block``: rows of a block (None: two training sequences, at most a tenth of the data).
+    - ``updates``: those of each model (None: a fifth of the first model's for blocks, all of them for seeds).
+    - ``workers``: processes on this machine (None: one per core; then scripts need the usual
+      ``if __name__ == "__main__":``; with 1 none is started), or a Dask cluster at ``scheduler``. The result
+      does not depend on them.
+    - ``run``: a folder from which the same call goes on after an interruption.
+    """
+    method = one_of(method, "method", METHODS)
+    count, seed = as_int(models, "models", least=2), as_int(seed, "seed", most=None)
+    data, training = sorted_settings(settings)
+    if isinstance(x, Dataset) and data:
+        raise ValueError(f"{min(data)} is a setting of Dataset.prepare, which has made x already")
+    dataset = x if isinstance(x, Dataset) else Dataset.prepare(x, **data)
+    if base is not None:
+        as_instance(base, "base", Reconstruction)
+        if training:
+            raise ValueError(f"{min(training)} is a setting of the first model, which base is already")
+        if base.drift.observed_dim != dataset.training[0].shape[1]:
+            raise ValueError("base must be a model of x, with as many columns")
+    with _place(run) as folder, listening(progress, "models") as report:
+        first = base
+        if first is None:
+            first = reconstruct(dataset, run=None if run is None else folder / "base", **training)
+        config = _config(first, method, updates)
+        trials = [first.standardizer.transform(trial) for trial in _raw(dataset)]
+        how = {"method": method, "block": _block(trials, block, config), "seed": seed}
+        with closing(engine_for(workers, scheduler)) as engine:
+            found = _members(folder, first, trials, config, how, count, engine, report)
+    checkpoints = [checkpoint_from_bytes(data) for data in found]
+    alive = tuple(each.drift for each in checkpoints if not each.training["diverged"])
+    if not alive:
+        raise RuntimeError("all models diverged in training: take a smaller learning_rate")
+    return Ensemble(first, alive, method, len(checkpoints) - len(alive))
+
+
+def _members(
+    folder: Path,
+    base: Reconstruction,
+    trials: list[Floats],
+    config: TrainConfig,
+    how: dict[str, Any],
+    count: int,
+    engine: Engine,
+    report: Progress,
+) -> list[bytes]:
+    """Return the checkpoints of all models, those that were there and those trained now."""
+    store, series = Store(folder / "members"), pack(trials)
+    start = checkpoint_bytes(base.drift, standardizer=base.standardizer, dt=base.dt, forcing=base.forcing)
+    given = {Task(DATA, _sum(series)): series, Task(BASE, _sum(start)): start}
+    with writable_folder(store.folder, "sweep", "bootstrap"):
+        for task, data in given.items():
+            if not store.has(task):
+                store.put(task, data)
+    tasks = [member_task(number, config, how, *given) for number in range(count)]
+    tally = run_tasks(tasks, store, engine, retry_failed=True, close=False, progress=report)
+    if not tally.complete:
+        why = (store.failure(tally.failed[0]) or "").strip().splitlines()[-1]
+        raise RuntimeError(f"{len(tally.failed)} of {count} models could not be trained; the first: {why}")
+    return [store.read(task) for task in tasks]
+
+
+def _sum(data: bytes) -> dict[str, Any]:
+    return {"sum": hashlib.sha256(data).hexdigest()}
+
+
+def _config(base: Reconstruction, method: str, updates: int | None) -> TrainConfig:
+    config = None if base.record is None else base.record.training
+    if config is None:
+        raise ValueError("base must know how it was trained: make it by reconstruct")
+    usual = max(1, config.updates // _WARM) if method == "blocks" else config.updates
+    number = usual if updates is None else as_int(updates, "updates", least=1)
+    plain: Mapping[str, Any] = {"updates": number}
+    if method == "blocks":
+        plain = {"updates": number, "keep": "last", "evaluate_every": None}
+    return config.changed(**plain)
+
+
+def _raw(dataset: Dataset) -> list[Floats]:
+    return [dataset.standardizer.inverse(trial) for trial in dataset.training]
+
+
+def _block(trials: list[Floats], block: int | None, config: TrainConfig) -> int:
+    longest, least = max(map(len, trials)), config.sequence_length
+    if len(trials) >= ENOUGH_TRIALS:
+        if block is not None:
+            raise ValueError(f"block must be None: of {len(trials)} trials, whole ones are drawn")
+        return 0
+    if block is None:
+        return min(longest, max(least, min(2 * least, sum(map(len, trials)) // 10)))
+    return as_int(block, "block", least=least, most=longest)
+
+
+@contextmanager
+def _place(run: str | os.PathLike[str] | None) -> Iterator[Path]:
+    """The folder to work in: the one given, or one that is gone afterwards."""
+    if run is None:
+        with tempfile.TemporaryDirectory(prefix="palrnn-ensemble-") as name:
+            yield Path(name)
+        return
+    with writable_folder(as_path(run, "run"), _KIND, "bootstrap") as folder:
+        yield folder

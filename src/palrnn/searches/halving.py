@@ -1,0 +1,356 @@
+"""`search`: many settings tried, the bad ones given up early, the best model handed out."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from palrnn.data import Dataset, DataSettings
+from palrnn.data.packing import pack
+from palrnn.data.settings import IN_MEMORY
+from palrnn.data.source import series_name
+from palrnn.engine.checks import as_float, as_int
+from palrnn.engine.folders import writable_folder
+from palrnn.engine.progress import Progress, listening
+from palrnn.engine.text import quoted
+from palrnn.forcing import TrainConfig, check_training
+from palrnn.model import Forcing, checkpoint_from_bytes
+from palrnn.model.surrogate import family
+from palrnn.runs import Reconstruction, RunRecord, SearchTable
+from palrnn.searches.folder import SearchFolder, SearchSettings
+from palrnn.searches.pace import affordable_updates
+from palrnn.searches.parts import parts, raw_training
+from palrnn.searches.plan import Rung, rungs
+from palrnn.searches.result import SearchResult, Standing, ranked, reasons
+from palrnn.searches.space import DELAYS, LAGS, OWN, Candidate, Space
+from palrnn.searches.work import candidate_task, data_task
+from palrnn.sweeps import Engine, Store, Task, engine_for
+from palrnn.sweeps import run as run_tasks
+
+#: The budget where nobody gives one.
+MINUTES = 5.0
+_LEAST_HELD_OUT, _MOST_MINUTES = 40, 100_000.0
+#: Other ways to give forcing; settings of training that are known by these names, too.
+_NUMBERS = ("tau", "alpha", "final_alpha", "alpha_schedule")
+
+
+def search(
+    x: Any = None,
+    *,
+    minutes: float | None = None,
+    updates: int | None = None,
+    candidates: int | None = None,
+    families: Sequence[str] | None = None,
+    lags: int | Sequence[int] | None = None,
+    delay: int | Sequence[int] | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    run: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    on_data: Callable[[Dataset], object] | None = None,
+    announce: Callable[[str], object] | None = None,
+    **settings: Any,
+) -> SearchResult:
+    """Try many settings of training on ``x`` and return the best model, what was tried, and why it won.
+
+    ``x`` is anything that `reconstruct` takes. Candidates differ in size, forcing, learning rate, clipping,
+    input noise, seed and, for a single column, in lags and delay. They are judged on a validation stretch,
+    the last fifth of the part to train on; a third of them goes on to be trained longer, again and again
+    (successive halving). The held-out part is seen once, for the verdict on the winner.
+
+    - ``minutes``: about how long it may take (5). It is turned into a number of ``updates`` by a short timing
+      at the start, or give that number itself: with the same ``seed`` (0) it gives the same result, however
+      many workers there are. ``candidates`` is how many to start with (None: chosen with the budget).
+    - ``families``: kinds of surrogates to try ("alrnn").
+    - ``lags``, ``delay``: one number or several to try; None is 1 for several columns, and a choice of 2 to 5
+      for a single one, which is rarely enough by itself.
+    - further ``settings`` are those of `Dataset.prepare` (``dt``, ``columns``, ``test_fraction``, ...) and of
+      `TrainConfig`; one value of the latter holds for all candidates, a list or tuple is tried.
+    - ``workers``: processes on this machine (None: one per core; then scripts need the usual
+      ``if __name__ == "__main__":``; with 1 none is started), or a Dask cluster at ``scheduler``.
+    - ``run``: a folder to keep the search in, from which the same call goes on after an interruption, as if
+      there had been none; the winner is the run in ``run/best``. ``x`` may then be left out, unless it was in
+      memory. None works in a temporary folder.
+    - ``on_data`` is shown the `Dataset`; ``announce`` hears a sentence after each rung.
+    """
+    folder = None if run is None else SearchFolder(run)
+    before = None if folder is None else folder.read_settings()
+    data, choices = _sorted_settings(settings)
+    dataset = _dataset(x, data, before)
+    if on_data is not None:
+        on_data(dataset)
+    given: dict[str, Any] = {
+        "minutes": None if minutes is None else as_float(minutes, "minutes", above=0.0, most=_MOST_MINUTES),
+        "updates": None if updates is None else as_int(updates, "updates", least=1),
+        "candidates": None if candidates is None else as_int(candidates, "candidates", least=2),
+        "families": None if families is None else _families(families),
+        "lags": None if lags is None else _whole_numbers(lags, "lags"),
+        "delays": None if delay is None else _whole_numbers(delay, "delay"),
+        "seed": None if seed is None else as_int(seed, "seed", most=None),
+        "choices": choices or None,
+    }
+    if minutes is not None and updates is not None:
+        raise ValueError("minutes and updates are two budgets: give one of them")
+    if isinstance(x, Dataset) and (lags is not None or delay is not None):
+        raise ValueError(
+            f"{'delay' if lags is None else 'lags'} is a setting of Dataset.prepare, which made x"
+        )
+    trials = raw_training(dataset)
+    given = {name: value for name, value in given.items() if value is not None}
+    with closing(engine_for(workers, scheduler)) as engine:
+        if before is not None and folder is not None:
+            chosen = before
+            _refuse_changes(before, dataset, given, folder)
+        else:
+            chosen = _chosen(dataset, trials, given, engine.workers)
+        space = _space(dataset, trials, chosen)
+        plan = rungs(chosen.updates, chosen.candidates)
+        drawn = [space.candidate(k) for k in range(plan[0].candidates)]
+        _check(drawn, trials)
+        with _place(folder, str(dataset.settings["series"])) as place, place.writing():
+            place.write_settings(chosen)
+            with listening(progress, "search") as report:
+                halving = _Halving(place.store, engine, data_task(chosen.data), plan, dataset.dt)
+                order = halving.order(drawn, pack(trials), report, announce or (lambda _: None))
+            result = _result(order, plan, dataset, x, chosen)
+            if folder is not None:
+                result = replace(result, best=result.best.save(folder.best))
+                folder.write_result(result)
+    return result
+
+
+class _Halving:
+    """The loop over rungs."""
+
+    def __init__(self, store: Store, engine: Engine, data: Task, plan: list[Rung], dt: float | None) -> None:
+        self.store, self.engine, self.data, self.plan, self.dt = store, engine, data, plan, dt
+
+    def order(
+        self, drawn: list[Candidate], series: bytes, report: Progress, announce: Callable[[str], object]
+    ) -> list[Standing]:
+        """Return all candidates, the best first."""
+        with writable_folder(self.store.folder, "sweep", "search"):
+            if not self.store.has(self.data):
+                self.store.put(self.data, series)
+        alive, ended = drawn, list[Standing]()
+        for number, rung in enumerate(self.plan):
+            standings = ranked(self._judged(alive[: rung.candidates], number, report))
+            going = self.plan[number + 1].candidates if number + 1 < len(self.plan) else 1
+            announce(self._sentence(standings, number, going))
+            alive = [each.candidate for each in standings[:going]]
+            ended = standings[going if number + 1 < len(self.plan) else 0 :] + ended
+        return ended
+
+    def _judged(self, candidates: list[Candidate], number: int, report: Progress) -> list[Standing]:
+        """Return the candidates as they stand after this rung, those that failed left out."""
+        tasks = [candidate_task(each, self.plan, number, self.data, self.dt) for each in candidates]
+        earlier = sum(rung.candidates * rung.updates for rung in self.plan[:number])
+        total = sum(rung.candidates * rung.updates for rung in self.plan)
+
+        def forward(done: int, todo: int, figures: Mapping[str, float]) -> None:
+            there = (len(tasks) - todo + done) * self.plan[number].updates
+            said = {"rung": number + 1, "of": len(self.plan)}
+            report(earlier + there, total, said | {k: v for k, v in figures.items() if k == "failed"})
+
+        tally = run_tasks(tasks, self.store, self.engine, retry_failed=True, close=False, progress=forward)
+        found = [
+            Standing(candidate, number, checkpoint_from_bytes(self.store.read(task), source=task.label))
+            for candidate, task in zip(candidates, tasks, strict=True)
+            if self.store.has(task)
+        ]
+        if not found:
+            why = self.store.failure(tally.failed[0]) or ""
+            raise RuntimeError(f"no candidate could be trained; the first: {why.strip().splitlines()[-1]}")
+        return found
+
+    def _sentence(self, standings: list[Standing], number: int, going: int) -> str:
+        rung, best = self.plan[number], standings[0]
+        said = best.judgement
+        scores = f"D_stsp {said.dstsp:.2f} (floor {said.dstsp_floor:.2f}), D_H {said.spectrum_distance:.2f}"
+        after = f"{min(going, len(standings))} of {len(standings)} candidates go on"
+        if number + 1 == len(self.plan):
+            after = f"{len(standings)} candidates were trained to the end"
+        return (
+            f"rung {number + 1} of {len(self.plan)}, {rung.total:,} updates each: {after}; the best so far "
+            f"is candidate {best.candidate.number}, {said.grade}, {scores}"
+        )
+
+
+def _result(
+    order: list[Standing], plan: list[Rung], dataset: Dataset, x: Any, chosen: SearchSettings
+) -> SearchResult:
+    """Return the winner as a reconstruction, judged on the held-out part."""
+    winner = order[0]
+    if winner.candidate.lags > 1:
+        past = {"lags": winner.candidate.lags, "delay": winner.candidate.delay}
+        dataset = Dataset.from_settings(dataset.settings | past, x)
+    there, scale = winner.checkpoint.standardizer, dataset.standardizer
+    if there is None or not (np.array_equal(there.mean, scale.mean) and np.array_equal(there.std, scale.std)):
+        raise ValueError("x has changed while it was searched")
+    table = [standing.row(rank) for rank, standing in enumerate(order, start=1)]
+    why = reasons(order, plan)
+    best = Reconstruction(
+        winner.checkpoint.model,
+        scale,
+        dataset.reference,
+        system=dataset.true_system,
+        forcing=winner.checkpoint.forcing or winner.config.forcing.final,
+        dt=dataset.dt,
+        record=RunRecord.of(dataset, winner.config),
+        losses=[(int(update), float(loss)) for update, loss in winner.checkpoint.arrays["losses"]],
+        search=SearchTable(table, why),
+    ).with_name(dataset.name)
+    return SearchResult(best, table, why, best.verdict(), chosen.updates)
+
+
+def _sorted_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Return the settings of the data, and the choices for those of training, in plain values."""
+    of_data = DataSettings.model_fields.keys() - {"series", "lags", "delay"}
+    data = {name: value for name, value in given.items() if name in of_data and value is not None}
+    choices: dict[str, list[Any]] = {}
+    for name, value in given.items():
+        if name in of_data or value is None:
+            continue
+        if name in OWN or name not in {*TrainConfig.model_fields, *_NUMBERS}:
+            what = "is decided by the search itself" if name in OWN else "is not a known setting"
+            raise ValueError(f"{name} {what}")
+        values = list(value) if isinstance(value, (list, tuple, set, frozenset, range)) else [value]
+        if not values:
+            raise ValueError(f"{name} must have a value to try, got {quoted(value)}")
+        choices[name] = [each.to_dict() if isinstance(each, Forcing) else each for each in values]
+    return data, choices
+
+
+def _dataset(x: Any, given: Mapping[str, Any], before: SearchSettings | None) -> Dataset:
+    """Return the series without its past; settings that are not given are as before."""
+    if isinstance(x, Dataset):
+        if given:
+            raise ValueError(f"{min(given)} is a setting of Dataset.prepare, which has made x already")
+        dataset = x
+    else:
+        known = {} if before is None else before.series.model_dump(exclude_none=True)
+        series = known.pop("series", None)
+        if x is None and series in (None, IN_MEMORY):
+            again = "" if series is None else ", again: the search was of data in memory"
+            raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
+        if x is not None and series_name(x) != series:
+            known = {}
+        dataset = Dataset.prepare(series if x is None else x, **(known | dict(given)))
+    if dataset.inputs is not None:
+        raise ValueError("inputs must be None: a search does not know external inputs yet")
+    if len(dataset.reference) < _LEAST_HELD_OUT:
+        raise ValueError(
+            f"x must leave {_LEAST_HELD_OUT} steps to judge the model by, got {len(dataset.reference)}: "
+            "give a longer series or a larger test_fraction"
+        )
+    return dataset
+
+
+def _families(names: Sequence[str]) -> tuple[str, ...]:
+    listed = (
+        (names,) if isinstance(names, str) else tuple(names) if isinstance(names, (list, tuple)) else None
+    )
+    if not listed:
+        raise ValueError(f"families must be names of families, got {quoted(names)}")
+    for name in listed:
+        try:
+            family(name)
+        except ValueError as error:
+            raise ValueError(f"families: {error}") from None
+    return listed
+
+
+def _whole_numbers(value: int | Sequence[int], name: str) -> tuple[int, ...]:
+    listed = list(value) if isinstance(value, (list, tuple, range)) else [value]
+    if not listed:
+        raise ValueError(f"{name} must be a number or several, got {quoted(value)}")
+    return tuple(as_int(each, name, least=1) for each in listed)
+
+
+def _chosen(dataset: Dataset, trials: list[Any], given: dict[str, Any], workers: int) -> SearchSettings:
+    """Return the settings of a new search, with what nobody has given chosen from the data."""
+    longest = max(map(len, trials))
+    single = trials[0].shape[1] == 1
+    suggested = min(dataset.suggested_tau, max(1, longest // 40))
+    around = sorted({max(1, round(part * suggested)) for part in DELAYS})
+    usual: dict[str, Any] = {"lags": LAGS, "delays": around} if single else {"delays": around}
+    if dataset.lags > 1:
+        usual = {}
+    series = DataSettings(**dataset.settings)
+    parts_given = {name: value for name, value in given.items() if name != "updates"}
+    chosen = SearchSettings(
+        series=series, data=dataset.fingerprint, updates=given.get("updates", 1), **(usual | parts_given)
+    )
+    if "updates" in given:
+        return chosen
+    minutes = given.get("minutes", MINUTES)
+    first = _space(dataset, trials, chosen).candidate(0)
+    _check([first], trials)
+    there = parts(trials, first.lags, first.delay)
+    updates = affordable_updates(minutes, first, there, workers, chosen.candidates)
+    return chosen.changed(minutes=minutes, updates=updates)
+
+
+def _space(dataset: Dataset, trials: list[Any], chosen: SearchSettings) -> Space:
+    return Space(
+        columns=trials[0].shape[1],
+        rows=max(map(len, trials)),
+        tau=dataset.suggested_tau,
+        families=chosen.families,
+        lags=chosen.lags,
+        delays=chosen.delays,
+        choices=chosen.choices,
+        seed=chosen.seed,
+    )
+
+
+def _refuse_changes(
+    before: SearchSettings, dataset: Dataset, given: Mapping[str, Any], folder: SearchFolder
+) -> None:
+    """Refuse to go on with other data, or with other settings than the search was started with."""
+    for name, value in given.items():
+        there = getattr(before, name)
+        if there != value:
+            asked = "delay" if name == "delays" else name
+            raise ValueError(
+                f"{folder.path}: was started with {asked} = {there!r}, asked for {value!r}; "
+                "choose another folder"
+            )
+    if before.data != dataset.fingerprint:
+        raise ValueError(f"{folder.path}: was started on other data; choose another folder")
+
+
+def _check(drawn: list[Candidate], trials: list[Any]) -> None:
+    """Refuse settings that no candidate could be trained with, before anything is written."""
+    seen: set[tuple[int, int]] = set()
+    for candidate in drawn:
+        config = candidate.config(1)
+        columns = trials[0].shape[1] * candidate.lags
+        units = config.fitted(columns).latent_dim
+        if columns > units:
+            raise ValueError(f"latent_dim must be at least {columns}, the number of columns, got {units}")
+        if (candidate.lags, candidate.delay) not in seen:
+            seen.add((candidate.lags, candidate.delay))
+            data = parts(trials, candidate.lags, candidate.delay)
+            if not data.fit:
+                raise ValueError("x must leave two rows to train on beside those that judge candidates")
+            length = min(config.sequence_length, *map(len, data.fit), config.sequence_length)
+            check_training(data.fit, candidate.config(1, sequence_length=max(2, length)))
+
+
+@contextmanager
+def _place(folder: SearchFolder | None, series: str) -> Iterator[SearchFolder]:
+    """The folder to work in: the one given, or one that is gone afterwards."""
+    if folder is not None:
+        folder.check(series)
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="palrnn-search-") as name:
+        yield SearchFolder(name)

@@ -1,0 +1,141 @@
+"""How good a candidate is, on the validation stretch: first whether it lives, then how near it comes.
+
+1. The *grade* of `palrnn.invariants.verdict`: good, fair or not usable, from long free runs of ten starts and
+   from D_stsp against its floor. A model that comes to rest is not usable, whatever it scores.
+2. Of models that are good or fair, those of which every run moves on.
+3. Then the *loss*: D_stsp above its floor, five times D_H above its floor, and six for the part of the starts
+   that end.
+4. Of equal losses, as models that all come to rest have, the smaller error ten steps ahead.
+
+Against noisy data the run gets noise of the level that the series is estimated to have, as in the scorecard:
+a perfect model would otherwise be punished for not being noisy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from palrnn.data import noise_level
+from palrnn.invariants import (
+    Verdict,
+    dstsp_floor,
+    prediction_error,
+    spectrum_floor,
+    spread_starts,
+    viability,
+)
+from palrnn.invariants.over_starts import scores_over_starts
+from palrnn.invariants.state_space import delay_for
+from palrnn.invariants.verdict import ended_fates, excess_over, quick_verdict
+from palrnn.model import Surrogate
+from palrnn.searches.parts import Parts
+
+#: What D_H and an end count for beside a nat of D_stsp.
+SPECTRUM_WEIGHT, END_WEIGHT = 5.0, 6.0
+# D_stsp of a run that diverges, so that such models still have an order
+_FAR = 20.0
+_STARTS, _DISCARD, _PAIRS, _AHEAD, _SEEN_NOISE = 10, 1000, 10, 10, 0.005
+_GRADES = ("good", "fair", "not usable")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a candidate came to: medians over ``starts`` runs, of which ``alive`` move on for ``steps``.
+
+    ``ended`` of them end where the data do not. ``error`` is the mean squared one ten steps ahead; ``noisy``
+    says that D_stsp and D_H are of runs with noise.
+    """
+
+    grade: str
+    reasons: tuple[str, ...]
+    alive: int
+    ended: int
+    starts: int
+    steps: int
+    dstsp: float
+    dstsp_floor: float
+    spectrum_distance: float
+    spectrum_floor: float
+    error: float
+    noisy: bool
+
+    @property
+    def loss(self) -> float:
+        """The sum that decides between equal grades; 0 is a perfect model, less is chance."""
+        return (
+            self.dstsp
+            - self.dstsp_floor
+            + SPECTRUM_WEIGHT * (self.spectrum_distance - self.spectrum_floor)
+            + END_WEIGHT * self.ended / self.starts
+        )
+
+    @property
+    def key(self) -> tuple[int, bool, float, float]:
+        """What candidates are sorted by, the best first."""
+        grade = _GRADES.index(self.grade)
+        # of models that are no use the loss decides, which counts ends, too: early rungs have no others
+        return grade, self.ended > 0 and grade < 2, self.loss, self.error
+
+    @property
+    def verdict(self) -> str:
+        """The grade and what speaks against a better one."""
+        return f"{self.grade}: {'; '.join(self.reasons)}" if self.reasons else self.grade
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self) | {"reasons": list(self.reasons)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Judgement:
+        """Return the judgement of `to_dict`."""
+        return cls(**(values | {"reasons": tuple(values["reasons"])}))
+
+
+def judged(model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0) -> Judgement:
+    """Return how good ``model`` is on the validation stretch; its runs are of ``long_steps`` steps."""
+    points = spread_starts(data.validation, _STARTS)
+    life = viability(model, points, long_steps, data=data.seen)
+    level = noise_level(data.longest)
+    noise = level if (level > _SEEN_NOISE * np.nanstd(data.longest, axis=0)).any() else None
+    delay = delay_for(data.reference)
+    scores = scores_over_starts(
+        model,
+        points,
+        data.reference,
+        standardizer=data.standardizer,
+        discard=_DISCARD,
+        noise=noise,
+        seed=seed,
+        delay=delay,
+    )
+    length = min(len(data.reference), len(data.longest) // 2)
+    floor = dstsp_floor(data.longest, length=length, pairs=_PAIRS, delay=delay, seed=seed)
+    rhythm = spectrum_floor(data.longest, length=length, pairs=_PAIRS, seed=seed)
+    dstsp = float(np.median(np.minimum(scores.dstsp, _FAR)))
+    found: Verdict = quick_verdict(life, dstsp, floor)
+    ahead = prediction_error(model, data.validation, _AHEAD, horizon=_AHEAD).mse[-1]
+    ended = ended_fates(life, excess_over(floor, dstsp), chaotic=False)
+    return Judgement(
+        grade=found.grade,
+        reasons=found.reasons,
+        alive=life.alive,
+        ended=len(ended),
+        starts=len(life.fates),
+        steps=long_steps,
+        dstsp=dstsp,
+        dstsp_floor=floor.median,
+        spectrum_distance=float(np.median(scores.spectrum_distance)),
+        spectrum_floor=rhythm.median,
+        error=float(min(ahead, _FAR)) if np.isfinite(ahead) else _FAR,
+        noisy=noise is not None,
+    )
+
+
+def failed(update: int, long_steps: int) -> Judgement:
+    """Return the judgement of a candidate whose training diverged: the last of all."""
+    words = f"training diverged at update {update:,}"
+    ends = _STARTS
+    return Judgement("not usable", (words,), 0, ends, ends, long_steps, _FAR, 0.0, 1.0, 0.0, _FAR, False)

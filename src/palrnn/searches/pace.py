@@ -1,0 +1,55 @@
+"""How many updates fit into some minutes: measured once, at the start, and kept with the search."""
+
+from __future__ import annotations
+
+import time
+
+from palrnn.engine.progress import quiet
+from palrnn.forcing import train
+from palrnn.searches.judge import judged
+from palrnn.searches.parts import Parts
+from palrnn.searches.plan import rungs
+from palrnn.searches.space import Candidate
+from palrnn.searches.work import LONG_STEPS, SHORT_STEPS
+
+# updates before the clock starts, the fewest that it measures, and the seconds that are enough
+_WARM, _FIRST, _ENOUGH = 5, 25, 1.0
+# candidates are a little larger than the usual one on average, and survivors more so; long runs that judge
+# the last rung and measure it on the way take so many times the short ones
+_LARGER, _ROUNDS = 1.2, 20
+_LEAST = 100
+
+
+def affordable_updates(
+    minutes: float, candidate: Candidate, data: Parts, workers: int, candidates: int | None
+) -> int:
+    """Return the updates that ``workers`` can do in ``minutes``, judgements included, about."""
+    rate, judging = pace(candidate, data)
+    seconds = 60.0 * minutes * max(1, workers)
+    updates = max(_LEAST, round(seconds * rate / _LARGER))
+    for _ in range(_ROUNDS):
+        plan = rungs(max(updates, _LEAST), candidates)
+        last = plan[-1].candidates * LONG_STEPS / SHORT_STEPS
+        spent = judging * (sum(rung.candidates for rung in plan[:-1]) + last)
+        updates = max(_LEAST, round(max(0.1 * seconds, seconds - spent) * rate / _LARGER))
+    return updates
+
+
+def pace(candidate: Candidate, data: Parts) -> tuple[float, float]:
+    """Return the updates per second of a candidate on one core, and the seconds that a judgement takes."""
+    length = max(2, min(200, *map(len, data.fit)))
+
+    def spent(updates: int) -> float:
+        begun = time.perf_counter()
+        train(data.fit, candidate.config(updates, sequence_length=length), progress=quiet)
+        return time.perf_counter() - begun
+
+    spent(_WARM)
+    updates = _FIRST
+    while (seconds := spent(updates)) < _ENOUGH:
+        updates *= 2
+    result = train(data.fit, candidate.config(_FIRST, sequence_length=length), progress=quiet)
+    judged(result.model, data, long_steps=1000)
+    begun = time.perf_counter()
+    judged(result.model, data, long_steps=SHORT_STEPS)
+    return updates / seconds, time.perf_counter() - begun

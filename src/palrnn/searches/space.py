@@ -1,0 +1,139 @@
+"""What is tried: the settings of candidates, drawn at random around those that have served others well.
+
+Candidate 0 has the defaults of `reconstruct`, candidate 1 the same with weak forcing at every step; all
+others are drawn. Each setting has a stream of its own, so that fixing one leaves the draws of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from palrnn.engine.seeds import generator, kernel_seed
+from palrnn.forcing import TrainConfig
+from palrnn.model import Forcing
+from palrnn.model.surrogate import family
+
+#: Settings of training that the search itself decides.
+OWN = frozenset({"updates", "seed", "family", "keep", "evaluate_every", "checkpoint_every"})
+_FORCINGS = frozenset({"forcing", "tau", "alpha", "final_alpha", "alpha_schedule"})
+_LATENT, _GATED, _HIDDEN = (30, 50, 50, 70), (5, 10, 15, 20, 30), (20, 50, 100)
+_INPUT_NOISE, _CLIP = (0.0, 0.02, 0.05, 0.05, 0.1), (1.0, 5.0, 20.0)
+_RATES, _ALPHAS, _TAUS = (1e-3, 5e-3), (0.05, 0.2), (0.5, 1.0, 2.0)
+#: Of the candidates, the part with generalised forcing at every step.
+_GENERALISED = 0.6
+#: For one column: how many lags, and how far apart in terms of the time over which the series remembers.
+LAGS, DELAYS = (2, 3, 4, 5), (0.5, 1.0, 1.5)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Settings of training, but for the number of updates, and of the delay embedding."""
+
+    number: int
+    training: dict[str, Any]
+    lags: int = 1
+    delay: int = 1
+
+    def config(self, updates: int, rung: int = 0, **more: Any) -> TrainConfig:
+        """Return the settings of training in a rung, which draws batches of its own."""
+        seed = self.training["seed"]
+        own = {"updates": updates, "seed": kernel_seed(seed, "rung", rung) if rung else seed}
+        return TrainConfig(**(self.training | own | more))
+
+
+@dataclass(frozen=True)
+class Space:
+    """What candidates are drawn from.
+
+    ``choices`` are the values that somebody gave for settings of training, by name, ``lags`` and ``delays``
+    those of the embedding; ``columns`` is the number of series, ``rows`` that of rows, ``tau`` the forcing
+    interval that they suggest.
+    """
+
+    columns: int
+    rows: int
+    tau: int
+    families: Sequence[str] = ("alrnn",)
+    lags: Sequence[int] = (1,)
+    delays: Sequence[int] = (1,)
+    choices: Mapping[str, Sequence[Any]] | None = None
+    seed: int = 0
+
+    def candidate(self, number: int) -> Candidate:
+        """Return candidate ``number``: always the same one."""
+        lags, delay = self._embedding(number)
+        kind = self.families[0] if number < 2 else self._pick(number, "family", self.families)
+        given = {name: self._pick(number, name, values) for name, values in (self.choices or {}).items()}
+        drawn = self._usual(number) if number < 2 else self._drawn(number)
+        if _FORCINGS & given.keys():
+            del drawn["forcing"]
+        if hasattr(family(kind), "gates_per_hidden"):
+            hidden = 50 if number < 2 else self._pick(number, "hidden", _HIDDEN)
+            drawn = {name: v for name, v in drawn.items() if name not in ("latent_dim", "gated")}
+            if not {"hidden", "gated"} & given.keys():
+                drawn["hidden"] = hidden
+        else:
+            drawn |= self._sizes(drawn, given, self.columns * lags)
+        seed = kernel_seed(self.seed, "candidates", number)
+        return Candidate(number, drawn | given | {"family": kind, "seed": seed}, lags, delay)
+
+    def _usual(self, number: int) -> dict[str, Any]:
+        usual = TrainConfig()
+        forcing = Forcing.identity(self.tau) if number == 0 else Forcing.generalised(0.1)
+        return {
+            "latent_dim": usual.latent_dim,
+            "gated": usual.gated,
+            "forcing": forcing.to_dict(),
+            "learning_rate": usual.learning_rate,
+            "input_noise": usual.input_noise,
+            "gradient_clip": usual.gradient_clip,
+        }
+
+    def _drawn(self, number: int) -> dict[str, Any]:
+        weak = generator(self.seed, "candidates", number, "policy").random() < _GENERALISED
+        tau = max(1, round(self.tau * self._pick(number, "tau", _TAUS)))
+        alpha = self._between(number, "alpha", _ALPHAS)
+        return {
+            "latent_dim": self._pick(number, "latent_dim", _LATENT),
+            "gated": self._pick(number, "gated", _GATED),
+            "forcing": (Forcing.generalised(alpha) if weak else Forcing.identity(tau)).to_dict(),
+            "learning_rate": self._between(number, "learning_rate", _RATES),
+            "input_noise": self._pick(number, "input_noise", _INPUT_NOISE),
+            "gradient_clip": self._pick(number, "gradient_clip", _CLIP),
+        }
+
+    def _sizes(self, drawn: Mapping[str, Any], given: Mapping[str, Any], seen: int) -> dict[str, Any]:
+        """Return units and gates that fit each other and the columns, as far as nobody has given them."""
+        units, gates = (given.get(name, drawn[name]) for name in ("latent_dim", "gated"))
+        if not (isinstance(units, int) and isinstance(gates, int)):
+            return {}  # refused by TrainConfig, by name
+        if "latent_dim" not in given:
+            return {"latent_dim": max(units, seen + gates)}
+        return {} if "gated" in given else {"gated": min(gates, max(1, units - seen), units)}
+
+    def _embedding(self, number: int) -> tuple[int, int]:
+        middle = number < 2
+        lags = (
+            sorted(self.lags)[(len(self.lags) - 1) // 2] if middle else self._pick(number, "lags", self.lags)
+        )
+        delay = (
+            sorted(self.delays)[len(self.delays) // 2] if middle else self._pick(number, "delay", self.delays)
+        )
+        if lags == 1:
+            return 1, 1
+        # the past of the first rows is lost: never more than a quarter of the series
+        return lags, max(1, min(delay, self.rows // (4 * (lags - 1))))
+
+    def _pick(self, number: int, name: str, values: Sequence[Any]) -> Any:
+        if number == 0:
+            return values[0]
+        return values[int(generator(self.seed, "candidates", number, name).integers(len(values)))]
+
+    def _between(self, number: int, name: str, bounds: tuple[float, float]) -> float:
+        """Return a number between bounds, equally likely on a logarithmic scale, of two digits."""
+        low, high = map(math.log, bounds)
+        value = math.exp(generator(self.seed, "candidates", number, name).uniform(low, high))
+        return float(f"{value:.2g}")

@@ -1,0 +1,129 @@
+"""Models trained on data drawn anew: their spread, held against what is known of a linear system."""
+
+import numpy as np
+import pytest
+
+import palrnn
+from palrnn.ensembles.work import resampled
+from palrnn.geometry import gibbs_posterior
+
+TRUTH = np.array([[0.8, 0.25], [-0.3, 0.6]])
+QUICK = {"latent_dim": 2, "gated": 0, "tau": 1, "input_noise": 0.0, "sequence_length": 20}
+
+
+def series(steps=2500, seed=0):
+    rng = np.random.default_rng(seed)
+    x = np.zeros((steps + 100, 2))
+    for t in range(1, len(x)):
+        x[t] = TRUTH @ x[t - 1] + 0.3 * rng.standard_normal(2)
+    return x[100:]
+
+
+def linear_part(model):
+    return model.W + np.diag(model.A)
+
+
+@pytest.fixture(scope="module")
+def base():
+    return palrnn.reconstruct(series(), updates=1200, learning_rate=3e-3, **QUICK)
+
+
+def test_the_spread_is_that_of_the_estimate(base):
+    found = palrnn.bootstrap(series(), base=base, models=16, updates=700, workers=1)
+    assert found.theta.shape == (16, 8)
+    assert found.diverged == 0
+    spread = np.array([linear_part(model) for model in found.models]).std(axis=0, ddof=1)
+    x = base.standardizer.transform(series()[:2000])
+    draws = gibbs_posterior(base.drift, x, 1, prior_std=10.0).sample(400)
+    expected = np.array([linear_part(model) for model in draws]).std(axis=0)
+    # 16 models know a deviation to 18 %, four of them to 9; training in batches adds some of its own
+    assert 0.7 < np.sqrt((spread**2 / expected**2).mean()) < 1.5
+    # and so the truth, in the model's units, is inside of wide intervals
+    scale = base.standardizer.std
+    low, high = found.interval(linear_part, 0.99)
+    middle, truth = 0.5 * (low + high), TRUTH * scale[None, :] / scale[:, None]
+    assert (np.abs(truth - middle) < (high - low)).all()
+
+
+def test_seeds_start_anew_on_the_same_data(base):
+    found = palrnn.bootstrap(series(), base=base, models=3, method="seeds", updates=30, workers=1)
+    assert found.method == "seeds"
+    assert (found.theta.std(axis=0) > 0).all()
+
+
+def test_an_ensemble_stands_in_for_a_posterior(base):
+    found = palrnn.bootstrap(series(), base=base, models=3, updates=20, workers=1)
+    bars = found.error_bars(steps=200, discard=20)
+    assert len(bars.lyapunov) == 3
+    # a stable linear map: the exponent is the logarithm of its largest eigenvalue
+    largest = [np.log(np.abs(np.linalg.eigvals(linear_part(model))).max()) for model in found.models]
+    np.testing.assert_allclose(sorted(bars.lyapunov), sorted(largest), atol=0.02)
+    forecast = base.forecast(series()[:50], 10, paths=6, posterior=found)
+    assert forecast.paths.shape == (6, 10, 2)
+    drawn = found.sample(7, seed=1)
+    assert len(drawn) == 7
+    assert len({id(model) for model in drawn[:3]}) == 3
+    assert "3 models by 'blocks'" in repr(found)
+
+
+def test_an_interrupted_bootstrap_goes_on_and_workers_change_nothing(base, tmp_path):
+    settings = {"base": base, "models": 3, "updates": 25}
+    whole = palrnn.bootstrap(series(), **settings, workers=1)
+
+    def stop(done, total, figures):
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        palrnn.bootstrap(series(), **settings, workers=1, run=tmp_path / "boot", progress=stop)
+    there = sorted((tmp_path / "boot" / "members" / "tasks" / "member").glob("*.safetensors"))
+    assert 1 <= len(there) < 3
+    before = {file.name: file.stat().st_mtime_ns for file in there}
+    again = palrnn.bootstrap(series(), **settings, workers=2, run=tmp_path / "boot")
+    np.testing.assert_array_equal(again.theta, whole.theta)
+    assert all((there[0].parent / name).stat().st_mtime_ns == time for name, time in before.items())
+
+
+def test_without_a_base_one_is_trained_first_and_kept(tmp_path):
+    x = series(400)
+    found = palrnn.bootstrap(x, models=2, updates=10, workers=1, run=tmp_path / "boot", **QUICK)
+    kept = palrnn.Reconstruction.load(tmp_path / "boot" / "base")
+    np.testing.assert_array_equal(kept.drift.theta, found.model.theta)
+
+
+def test_blocks_are_stretches_of_the_data_and_as_many_rows():
+    trials = [np.arange(100.0)[:, None], 1000 + np.arange(50.0)[:, None], 5000 + np.arange(10.0)[:, None]]
+    drawn = resampled(trials, 20, 0, 3)
+    assert [len(block) for block in drawn] == 8 * [20]
+    assert all((np.diff(block[:, 0]) == 1).all() for block in drawn)
+    # what is too short for a block is left out; longer trials give more
+    starts = np.array([block[0, 0] for k in range(200) for block in resampled(trials, 20, 0, k)])
+    share = (starts < 1000).mean()
+    assert starts.max() < 5000
+    assert abs(share - 81 / 112) < 4 * np.sqrt(0.2 / len(starts))
+    many = [np.full((5, 1), float(k)) for k in range(12)]
+    assert all(block.shape == (5, 1) for block in resampled(many, 0, 0, 1))
+    assert len(resampled(many, 0, 0, 1)) == 12
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"models": 1}, "models must be"),
+        ({"method": "luck"}, "method must be one of"),
+        ({"block": 5}, "block must be"),
+        ({"updates": 0}, "updates must be"),
+        ({"base": 3}, "base must be a Reconstruction"),
+        ({"latent_dim": 5}, "latent_dim is a setting of the first model"),
+        ({"workers": 0}, "workers must be"),
+        ({"workers": 1, "scheduler": "tcp://nowhere:1"}, "workers are of this machine"),
+    ],
+)
+def test_errors_name_the_argument(base, change, message):
+    with pytest.raises(ValueError, match=message):
+        palrnn.bootstrap(series(), **({"base": base, "models": 2, "updates": 5, "workers": 1} | change))
+
+
+def test_a_base_of_other_columns_is_refused(base):
+    with pytest.raises(ValueError, match="base must be a model of x"):
+        palrnn.bootstrap(series()[:, :1], base=base, models=2)

@@ -1,0 +1,107 @@
+"""The judge of candidates, on models whose fate is known, and what it sees of the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from palrnn import ALRNN, Dataset
+from palrnn.data import lorenz63
+from palrnn.data.packing import pack, unpack
+from palrnn.searches.judge import Judgement, failed, judged
+from palrnn.searches.parts import parts, raw_training
+
+
+def turning(growth: float = 1.0, angle: float = 0.3) -> ALRNN:
+    """A network without gates that turns the plane, and shrinks it by ``growth`` at each step."""
+    turn = growth * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    return ALRNN(np.zeros(2), turn, np.zeros(2), np.eye(2), 0)
+
+
+def circle(noise: float = 0.0) -> np.ndarray:
+    phase = 0.3 * np.arange(6000)[:, None]
+    # deviation one in both coordinates, so that the standardised plane turns as the raw one does
+    exact = np.sqrt(2.0) * np.concatenate([np.cos(phase), np.sin(phase)], axis=1)
+    return exact + noise * np.random.default_rng(0).standard_normal(exact.shape)
+
+
+def test_the_true_map_is_good_and_one_that_comes_to_rest_is_not():
+    data = parts([circle()])
+    true, dying = (judged(turning(growth), data, long_steps=20_000) for growth in (1.0, 0.999))
+    assert true.grade == "good"
+    assert true.loss == pytest.approx(0.0, abs=0.1)
+    assert (dying.grade, dying.alive) == ("not usable", 0)
+    assert "comes to rest" in dying.verdict
+    assert true.key < dying.key < failed(7, 20_000).key
+
+
+def test_another_speed_is_seen_in_the_spectrum():
+    data = parts([circle()])
+    slow, true = (judged(turning(angle=angle), data, long_steps=20_000) for angle in (0.25, 0.3))
+    # it goes through the same places, so that only D_H can tell
+    assert slow.dstsp == pytest.approx(slow.dstsp_floor, abs=0.1)
+    assert slow.spectrum_distance > 10 * slow.spectrum_floor > true.spectrum_distance
+    assert true.key < slow.key
+
+
+def test_noise_in_the_data_is_held_less_against_the_true_map(monkeypatch):
+    exact, noisy = (judged(turning(), parts([circle(noise)]), long_steps=20_000) for noise in (0.0, 0.1))
+    assert (exact.noisy, noisy.noisy) == (False, True)
+    monkeypatch.setattr("palrnn.searches.judge.noise_level", lambda x: np.zeros(x.shape[1]))
+    blind = judged(turning(), parts([circle(0.1)]), long_steps=20_000)
+    # a line through bins that noise of about a bin's width fills, or a line as wide as these
+    assert noisy.dstsp < blind.dstsp - 1.0
+
+
+def test_living_comes_before_scoring():
+    def found(grade: str, ended: int, dstsp: float) -> Judgement:
+        return Judgement(grade, (), 10 - ended, ended, 10, 1000, dstsp, 0.2, 0.1, 0.05, 0.1, False)
+
+    order = [
+        found("good", 0, 0.9),
+        found("fair", 0, 2.0),
+        found("fair", 1, 0.3),
+        found("not usable", 1, 3.0),
+        # where none is of use, an end is no more than its share of the loss
+        found("not usable", 0, 9.0),
+        found("not usable", 10, 4.0),
+    ]
+    assert sorted(order[2:] + order[:2], key=lambda each: each.key) == order
+
+
+def test_a_judgement_survives_its_plain_form():
+    found = failed(12, 1000)
+    assert Judgement.from_dict(found.to_dict()) == found
+
+
+@pytest.mark.parametrize("lags", [1, 3])
+def test_the_scale_is_that_of_the_dataset_and_the_held_out_part_is_not_there(lags):
+    x = lorenz63(1000, seed=1)[:, :1]
+    base, whole = (Dataset.prepare(x, lags=each, delay=4) for each in (1, lags))
+    found = parts(raw_training(base), lags, 4)
+    np.testing.assert_array_equal(found.standardizer.mean, whole.standardizer.mean)
+    np.testing.assert_array_equal(found.standardizer.std, whole.standardizer.std)
+    # 800 rows to train on, of which 160 judge
+    assert len(found.validation) == len(found.reference) == 160
+    assert len(found.fit[0]) == 640 - (lags - 1) * 4
+    np.testing.assert_array_equal(np.concatenate([*found.fit, found.validation]), whole.training[0])
+    np.testing.assert_array_equal(found.reference, x[640:800])
+
+
+def test_of_short_trials_a_whole_one_judges():
+    trials = [np.random.default_rng(k).standard_normal((90 + k, 2)) for k in range(3)]
+    found = parts(trials, 2, 3)
+    assert [len(trial) for trial in found.fit] == [87, 88]
+    assert len(found.validation) == len(found.reference) == 89
+
+
+def test_too_short_a_series_is_refused():
+    with pytest.raises(ValueError, match="x must leave 200 rows"):
+        parts([np.random.default_rng(0).standard_normal((150, 2))])
+
+
+def test_trials_travel_as_bytes():
+    trials = [np.random.default_rng(k).standard_normal((20 + k, 2)) for k in range(12)]
+    trials[3][4, 1] = np.nan
+    for there, back in zip(trials, unpack(pack(trials)), strict=True):
+        np.testing.assert_array_equal(there, back)
