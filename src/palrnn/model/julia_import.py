@@ -31,9 +31,8 @@ def import_julia(path: str | os.PathLike[str]) -> ShallowPLRNN:
     """Return the shallow PLRNN, plain or clipped, in a BSON file of the public Julia code (GTF-shPLRNN).
 
     Its observation model must be ``Identity``: the first N units are what was observed, and its ``L`` embeds
-    the others. External inputs (``C``) act there on the step *into* their row, and here on the step out of
-    it: give the inputs one row earlier. Nothing in the file is executed, and nothing but numbers is taken
-    from it.
+    the others. External inputs (``C``) act there on the step into their row, and here on the step out of it:
+    give the inputs one row earlier. Nothing in the file is executed, only numbers are taken from it.
     """
     file = as_path(path)
     where = printable(file)
