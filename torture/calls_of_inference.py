@@ -27,6 +27,10 @@ _PATHS: Kinds = {
 _MISMATCH: Kinds = {"ridge": v.number(above=0.0), "k": v.size()}
 
 
+#: What the autonomous models of this table refuse.
+_NO_INPUTS = v.instance(optional=True)
+
+
 def rows() -> dict[str, Row]:
     """Return the table."""
     return _inference() | _geometry() | _toy()
@@ -42,6 +46,7 @@ def _inference() -> dict[str, Row]:
         "path_posterior": Row(
             {"model": model, "x": x[:12], "codes": smoothed.codes[0]},
             {
+                "inputs": _NO_INPUTS,
                 "model": v.instance(),
                 "x": short,
                 "codes": v.array(1.0 * smoothed.codes[0]),
@@ -52,6 +57,7 @@ def _inference() -> dict[str, Row]:
         "rbpf": Row(
             {"model": model, "x": x[:12], "particles": 4},
             {
+                "inputs": _NO_INPUTS,
                 "model": v.instance(),
                 "x": short,
                 "schedule": v.array(np.ones(11)).without(
@@ -65,7 +71,7 @@ def _inference() -> dict[str, Row]:
         ),
         "Stepper": Row(
             {"model": model, "x0": x[0], "particles": 4},
-            {"model": v.instance(), "x0": v.array(x[0])} | _BAYES_CONFIG | _CONFIG,
+            {"inputs": _NO_INPUTS, "model": v.instance(), "x0": v.array(x[0])} | _BAYES_CONFIG | _CONFIG,
         ),
         "Forecast": Row({"paths": np.zeros((3, 4, 2))}, {"paths": None}),
         "resample": Row(
@@ -92,6 +98,7 @@ def _inference() -> dict[str, Row]:
         "windowed_evidence": Row(
             {"model": model, "sequences": x[:30], "length": 8, "particles": 4},
             {
+                "inputs": _NO_INPUTS,
                 "model": v.instance(),
                 "sequences": v.series(x[:30], gaps=True, trials=True),
                 "length": v.size(),
@@ -116,12 +123,13 @@ def _geometry() -> dict[str, Row]:
         {
             "model": v.instance(),
             "x": v.series(x[:20], gaps=True),
+            "inputs": _NO_INPUTS,
             "forcing": v.size(),
             "observation": v.deviation(),
         },
     )
     codes = smoothed.codes[0]
-    path: Kinds = {"model": v.instance(), "x": short, "codes": v.array(1.0 * codes)}
+    path: Kinds = {"model": v.instance(), "inputs": _NO_INPUTS, "x": short, "codes": v.array(1.0 * codes)}
     return {
         "path_information": Row(
             {"model": model, "x": x[:12], "codes": codes},
@@ -136,6 +144,7 @@ def _geometry() -> dict[str, Row]:
             {
                 "model": v.instance(),
                 "x": v.series(x[:12], gaps=True),
+                "inputs": _NO_INPUTS,
                 "forcing": v.size(),
             }
             | _BAYES
@@ -150,6 +159,7 @@ def _geometry() -> dict[str, Row]:
             {
                 "model": v.instance(),
                 "x": v.series(x[:20], gaps=True),
+                "inputs": _NO_INPUTS,
                 "forcing": v.size(),
                 "prior_std": v.number(above=0.0),
                 "calibration": v.choice(),
@@ -170,6 +180,7 @@ def _geometry() -> dict[str, Row]:
             {
                 "posterior": v.instance(),
                 "reference": fixed,
+                "inputs": _NO_INPUTS,
                 "draws": v.size(),
                 "standardizer": v.instance(optional=True),
                 "steps": v.size(),
@@ -190,6 +201,7 @@ def _geometry() -> dict[str, Row]:
                 "model": v.instance(),
                 "codes": v.array(1.0 * smoothed.codes),
                 "states": v.array(smoothed.states).without("longer"),
+                "inputs": _NO_INPUTS,
             },
         ),
         "mismatch": Row(
@@ -200,11 +212,16 @@ def _geometry() -> dict[str, Row]:
                 "ridge": v.number(above=0.0),
                 "k": v.size(),
                 "project": None,
+                "input_dim": v.size(0),
             },
         ),
         "observed_information": Row(
             {"model": model, "x": x[:12], "particles": 4, "paths": 2},
-            {"model": v.instance(), "x": short} | _BAYES | _RESAMPLING | _PATHS | _CONFIG,
+            {"model": v.instance(), "x": short, "inputs": _NO_INPUTS}
+            | _BAYES
+            | _RESAMPLING
+            | _PATHS
+            | _CONFIG,
             nan=True,
         ),
         "subspace_overlap": Row(
