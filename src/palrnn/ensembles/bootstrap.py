@@ -129,6 +129,8 @@ def bootstrap(
     if isinstance(x, Dataset) and data:
         raise ValueError(f"{min(data)} is a setting of Dataset.prepare, which has made x already")
     dataset = x if isinstance(x, Dataset) else Dataset.prepare(x, **data)
+    if dataset.inputs is not None or (isinstance(base, Reconstruction) and base.drift.input_dim):
+        raise ValueError("inputs must be None: an ensemble does not know external inputs yet")
     if base is not None:
         as_instance(base, "base", Reconstruction)
         if training:

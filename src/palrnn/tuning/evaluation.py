@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
-from palrnn.engine.checks import Floats, as_floats, as_instance, as_series
+from palrnn.engine.checks import Floats, as_floats, as_instance, as_series, as_shape
 from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import kernel_seed
 from palrnn.inference import FilterDiedError, windowed_evidence
 from palrnn.invariants import quantities_of_interest
 from palrnn.model import PALRNN, Surrogate
+from palrnn.model.inputs import checked_inputs
 from palrnn.tuning.config import SAEMConfig
 
 
@@ -85,6 +86,16 @@ def heldout_evaluation(
             raise ValueError(f"heldout must be (K, {config.length + 1}, {dim}), got {heldout.shape}")
     if reference is not None:
         reference = as_series(reference, "reference", dim=dim, allow_nan=True)
+    for name, data, given in (
+        ("heldout", heldout, heldout_inputs),
+        ("reference", reference, reference_inputs),
+    ):
+        if given is not None and data is None:
+            raise ValueError(f"{name}_inputs must come with {name}, which is None")
+        if data is not None and (given is None or not model.drift.input_dim):
+            checked_inputs(model, given, data.shape[-2], f"{name}_inputs")
+        elif data is not None and given is not None:
+            as_shape(given, f"{name}_inputs", (*data.shape[:-1], model.drift.input_dim))
     evidence, stderr, hard, sampled = math.nan, math.nan, None, None
     if heldout is not None:
         evidence, stderr = _evidence(model, config, heldout, heldout_inputs, kernel_seed(seed, 2), threads)

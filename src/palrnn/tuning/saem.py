@@ -108,9 +108,9 @@ def saem(
     started = time.perf_counter()
     config = SAEMConfig() if config is None else config
     driving = (inputs, heldout_inputs, reference_inputs)
-    problem = _checked(model, sequences, config, seed, heldout, reference, standardizer, driving)
-    pin_blas()
     scales = (standardizer, input_standardizer)
+    problem = _checked(model, sequences, config, seed, heldout, reference, scales, driving)
+    pin_blas()
     folder = None if run is None else SavedTuning.of(run, model, problem, *scales)
     total = config.iterations if config.learns_noise else 0
     workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
@@ -150,11 +150,9 @@ def check_saem(
     """Refuse what `saem` with the same arguments would refuse; write nothing."""
     config = SAEMConfig() if config is None else config
     driving = (inputs, heldout_inputs, reference_inputs)
-    problem = _checked(model, sequences, config, seed, heldout, reference, standardizer, driving)
-    if (
-        run is not None
-        and (folder := SavedTuning.of(run, model, problem, standardizer, input_standardizer)).begun
-    ):
+    scales = (standardizer, input_standardizer)
+    problem = _checked(model, sequences, config, seed, heldout, reference, scales, driving)
+    if run is not None and (folder := SavedTuning.of(run, model, problem, *scales)).begun:
         folder.load()
 
 
@@ -165,7 +163,7 @@ def _checked(
     seed: int,
     heldout: ArrayLike | Sequence[ArrayLike] | None,
     reference: ArrayLike | None,
-    standardizer: Standardizer | None,
+    scales: tuple[Standardizer | None, Standardizer | None],
     driving: tuple[Any, Any, Any],
 ) -> Problem:
     if not isinstance(model, PALRNN):
@@ -174,8 +172,12 @@ def _checked(
         )
     if not isinstance(config, SAEMConfig):
         raise ValueError(f"config must be a SAEMConfig, got {type(config).__name__}")
-    if standardizer is not None:
-        as_instance(standardizer, "standardizer", Standardizer)
+    for name, scale in zip(("standardizer", "input_standardizer"), scales, strict=True):
+        if scale is not None:
+            as_instance(scale, name, Standardizer)
+    for name, data, given in (("heldout", heldout, driving[1]), ("reference", reference, driving[2])):
+        if data is None and given is not None:
+            raise ValueError(f"{name}_inputs must come with {name}, which is None")
     dim = model.drift.observed_dim
     how: dict[str, Any] = {"min_steps": config.length + 1, "dim": dim, "allow_nan": True}
     series, length = as_trials(sequences, "sequences", **how), config.length
@@ -183,9 +185,9 @@ def _checked(
     held = held_s = None
     if heldout is not None:
         trials = as_trials(heldout, "heldout", **how)
-        given = _trial_inputs(model, driving[1], trials, "heldout_inputs")
+        parts = _trial_inputs(model, driving[1], trials, "heldout_inputs")
         held = window_pool(trials, length, "heldout")
-        held_s = None if given is None else window_pool(trials, length, "heldout", of=given)
+        held_s = None if parts is None else window_pool(trials, length, "heldout", of=parts)
     truth = truth_s = None
     if reference is not None:
         truth = as_series(reference, "reference", dim=dim, allow_nan=True)
