@@ -31,3 +31,4 @@ html_theme = "furo"
 html_title = "palrnn"
 html_static_path: list[str] = []
 html_show_sourcelink = False
+html_show_copyright = False  # without a year it would be an empty line

@@ -153,6 +153,8 @@ def _model() -> dict[str, Row]:
             {"model": v.instance(), "states": v.size(), "scale": v.number(above=0.0), "seed": v.seed()},
         ),
         "register_family": Row({"name": "alrnn", "cls": palrnn.ALRNN}, {"name": None, "cls": v.instance()}),
+        "export_torch": Row({"model": drift, "path": ""}, {"model": v.instance(), "path": v.path()}),
+        "export_onnx": Row({"model": drift, "path": ""}, {"model": v.instance(), "path": v.path()}),
         "import_julia": Row({"path": ""}, {"path": v.path()}),
         "import_torch": Row(
             {"path": "", "gated": 2}, {"path": v.path(), "gated": None, "family": v.choice()}

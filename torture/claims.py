@@ -11,10 +11,12 @@ import io
 import json
 import os
 import re
+import struct
 import sys
 import time
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,6 +58,19 @@ def claims() -> Iterator[Claim]:
     yield Claim("csv", "an endless cell", b"x,y\n1," + b"9" * 2_000_000)
     yield Claim("csv", "100,000 columns", b",".join([b"1"] * 100_000) + b"\n")
     yield Claim("csv", "an open quote", b'x,y\n"' + b"1,2\n" * 500_000)
+    for reader, mark in (("txt", b" "), ("tsv", b"\t")):
+        yield Claim(reader, "an endless cell", b"x" + mark + b"y\n1" + mark + b"9" * 5_000_000)
+        yield Claim(reader, "100,000 columns", mark.join([b"1"] * 100_000) + b"\n")
+        yield Claim(reader, "a million remarks", b"# no numbers\n" * 1_000_000)
+    for size in (2**28, 2**32 - 8):
+        for packed in (True, False):
+            kind = "packed" if packed else "plain"
+            yield Claim("mat", f"{size:.0e} bytes in a small array, {kind}", _mat((6, 2), size, packed))
+            yield Claim("mat", f"{size:.0e} bytes, {kind}", _mat((size // 16, 2), size, packed))
+    yield Claim("mat", "an array of 2^61 numbers", _mat((2**31 - 1, 2**30), 2**32 - 8, packed=True))
+    yield Claim("mat", "10^5 arrays", _mat((1, 1), 8, packed=False, times=10**5))
+    for field, words in ((236, "99999999 records"), (252, "9999 channels"), (904, "16777216 samples")):
+        yield Claim("edf", words, _edf(field, words.split()[0]))
     yield Claim("parquet", "1e12 rows in the footer", _parquet())
     yield Claim("safetensors", "a header of 2^60 bytes", (2**60).to_bytes(8, "little") + b"{}" * 40)
     yield Claim("toml", "50,000 brackets", b"a = " + b"[" * 50_000)
@@ -79,6 +94,25 @@ def _zipped(npy: bytes, names: tuple[str, ...] = ("x.npy",), zeros: int = 0) -> 
                 for _ in range(zeros // 2**20):
                     stream.write(bytes(2**20))
     return buffer.getvalue()
+
+
+def _mat(shape: tuple[int, int], claimed: int, packed: bool, times: int = 1) -> bytes:
+    """Return a file of arrays of this shape whose numbers claim so many bytes, of which there are eight."""
+    body = struct.pack("<4I", 6, 8, 6, 0) + struct.pack("<IIii", 5, 8, *shape)
+    body += struct.pack("<HH4s", 1, 1, b"x") + struct.pack("<II8x", 9, claimed)
+    element = struct.pack("<II", 14, len(body)) + body
+    if packed:
+        squeezed = zlib.compress(element)
+        element = struct.pack("<II", 15, len(squeezed)) + squeezed
+    return b"MATLAB 5.0 MAT-file".ljust(124) + b"\x00\x01IM" + element * times
+
+
+def _edf(field: int, words: str) -> bytes:
+    """Return a recording in whose header a field says something else."""
+    data = bytearray(formats()["edf"].seeds[0])
+    width = 4 if field == 252 else 8
+    data[field : field + width] = words[:width].ljust(width).encode()
+    return bytes(data)
 
 
 def _tensors(rows: int, zoo: bool = False) -> bytes:

@@ -127,6 +127,10 @@ reproduce
 status
 zoo
 import-torch
+export-torch
+export-onnx
+export-torch DIR/run -o DIR/file
+export-onnx DIR/run -o DIR/missing/step.onnx
 import-julia
 reproduce nonsense -o DIR/out
 status DIR/missing
@@ -187,6 +191,7 @@ def lines() -> Iterator[list[str]]:
         yield ["tune", f"DIR/{model}", "DIR/good.npy", *out]
         yield ["report", f"DIR/{model}", "-o", "DIR/page.html"]
         yield ["zoo", f"DIR/{model}"]
+        yield ["export-torch", f"DIR/{model}", "-o", "DIR/out.pt"]
         yield ["import-torch", f"DIR/{model}", "--gated", "2", "-o", "DIR/out.safetensors"]
         yield ["import-julia", f"DIR/{model}", "-o", "DIR/out.safetensors"]
     for config in _CONFIGS:

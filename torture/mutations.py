@@ -87,6 +87,10 @@ def formats() -> dict[str, Format]:
         "npy": Format(".npy", [_npy(x), _npy(x.astype(">f4")), _npy(np.asfortranarray(x))], read, (series,)),
         "npz": Format(".npz", [_npz(x=x), _npz(a=x, b=x)], palrnn.load_trials, (series,)),
         "parquet": Format(".parquet", [_parquet(x)], read, (series,)),
+        "txt": Format(".txt", _texts(x), read, (series,)),
+        "tsv": Format(".tsv", [text.replace(b" ", b"\t") for text in _texts(x)], read, (series,)),
+        "mat": Format(".mat", [_mat(True, x=x), _mat(False, x=x, fs=1.0, s="word")], read, (series,)),
+        "edf": Format(".edf", [_edf(x, 12), _edf(x, 4)], read, (series,)),
         "toml": Format(".toml", _tomls(), _settings, (ValueError,)),
     }
 
@@ -233,6 +237,35 @@ def _csvs(x: np.ndarray) -> list[bytes]:
         [row.replace(",", " ") for row in lines],
     )
     return ["\n".join(text).encode() + b"\n" for text in texts]
+
+
+def _texts(x: np.ndarray) -> list[bytes]:
+    texts = []
+    for header in ("", "x y z", "made by hand\nx y z"):
+        buffer = io.BytesIO()
+        np.savetxt(buffer, x, fmt="%.6g", header=header)
+        texts.append(buffer.getvalue())
+    return texts
+
+
+def _mat(packed: bool, **arrays: Any) -> bytes:
+    import scipy.io
+
+    buffer = io.BytesIO()
+    scipy.io.savemat(buffer, arrays, do_compression=packed)
+    return buffer.getvalue()
+
+
+def _edf(x: np.ndarray, record: int) -> bytes:
+    """Return a recording of records of so many samples, by the published layout."""
+    count = x.shape[1]
+    digital = np.rint(x / np.abs(x).max() * 30_000).astype("<i2")
+    widths = (16, 80, 8, 8, 8, 8, 8, 80, 8, 32)
+    texts = ("EEG", "", "uV", "-100", "100", "-32768", "32767", "", str(record), "")
+    start = "0".ljust(184) + str(256 * (count + 1)).ljust(52) + str(len(x) // record).ljust(8)
+    start += "1".ljust(8) + str(count).ljust(4)
+    start += "".join(text.ljust(width) * count for text, width in zip(texts, widths, strict=True))
+    return start.encode() + b"".join(digital[k : k + record].T.tobytes() for k in range(0, len(x), record))
 
 
 def _npy(x: np.ndarray) -> bytes:

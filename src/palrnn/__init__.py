@@ -44,6 +44,8 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "Surrogate",
         "SurrogateError",
         "check_surrogate",
+        "export_onnx",
+        "export_torch",
         "import_julia",
         "import_torch",
         "initial_alrnn",

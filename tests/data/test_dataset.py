@@ -261,6 +261,34 @@ def test_an_even_index_of_a_data_frame_gives_the_time_step(index, dt, told):
     assert Dataset.prepare(pd.DataFrame(X, index=index), dt=7.0).dt == 7.0
 
 
+@pytest.mark.parametrize("name", [None, "moment", "index"])
+def test_an_uneven_index_puts_rows_on_a_grid_as_a_column_does(name):
+    moments = pd.date_range("2020-01-01", periods=600, freq="s", name=name)
+    frame = pd.DataFrame(X, index=moments, columns=["a", "b", "c"]).drop(moments[[5, 6, 90]])
+    for time in {name or "index", "index"}:
+        data = Dataset.prepare(frame, time=time, dt=1.0)
+        assert data.columns == ("a", "b", "c")
+        assert data.left_out == {time: "tells the time"}
+        rows = np.flatnonzero(np.isnan(data.trials[0]).any(axis=1))
+        assert list(rows) == [5, 6, 90]
+        np.testing.assert_array_equal(np.delete(data.trials[0], rows, axis=0), frame.to_numpy())
+    with pytest.raises(SeriesError, match="no column 'when', there are a, b, c"):
+        Dataset.prepare(frame, time="when", dt=1.0)
+
+
+def test_an_array_of_a_file_keeps_its_name_in_the_settings(tmp_path):
+    np.savez(tmp_path / "a.npz", u=X, v=X[:300] ** 3)
+    data = Dataset.prepare(tmp_path / "a.npz::v")
+    assert (len(data.trials[0]), data.name) == (300, "a")
+    assert data.settings["series"] == str(tmp_path / "a.npz::v")
+    assert Dataset.from_settings(data.settings).fingerprint == data.fingerprint
+    with pytest.raises(SeriesError, match=r"a.npz: no array 'w', there are u, v"):
+        Dataset.prepare(f"{tmp_path / 'a.npz'}::w")
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n2,3\n")
+    with pytest.raises(SeriesError, match=r"a.csv: ::v asks for an array by name, which is for .h5"):
+        Dataset.prepare(f"{tmp_path / 'a.csv'}::v")
+
+
 def test_a_file_whose_name_is_not_utf8_can_be_read_but_not_kept(tmp_path):
     path = tmp_path / "a\udcff.csv"
     path.write_text("x,y\n1,2\n3,5\n4,1\n")

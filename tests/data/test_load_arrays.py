@@ -182,7 +182,9 @@ def test_empty_truncated_and_foreign_files_are_refused(tmp_path, name):
 
 def test_columns_cannot_be_named_in_an_array(tmp_path):
     np.save(tmp_path / "a.npy", X)
-    assert _refused(tmp_path / "a.npy", columns=["x"]) == "columns can be named for .csv and .parquet only"
+    assert _refused(tmp_path / "a.npy", columns=["x"]) == (
+        "columns can be named for .csv, .edf, .parquet, .tsv, .txt only"
+    )
 
 
 @pytest.mark.parametrize("suffix", ["npy", "npz", "csv", "parquet"])

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from palrnn.data import SeriesError, column_names, load_series
+from palrnn.data import SeriesError, column_names, known_suffixes, load_series
 
 X = np.array([[1.0, -2.5], [3.0, 0.125], [1e-300, 7.0]])
 
@@ -162,9 +162,9 @@ def test_columns_that_cannot_be_picked_are_named(tmp_path, columns, message):
     assert _refused(_csv(tmp_path, "x,y,y\n1,2,3\n"), columns=columns) == message
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a", "a.csv.gz", "a.xlsx"])
+@pytest.mark.parametrize("name", ["a.dat", "a", "a.csv.gz", "a.xlsx"])
 def test_an_unknown_type_lists_the_known_ones(tmp_path, name):
-    assert "expected one of .csv, .npy, .npz, .parquet" in _refused(_csv(tmp_path, BODY, name))
+    assert f"expected one of {', '.join(known_suffixes())}" in _refused(_csv(tmp_path, BODY, name))
 
 
 def test_a_suffix_may_be_in_capitals(tmp_path):

@@ -83,7 +83,7 @@ def test_many_columns_get_more_units():
     assert train(x, short, progress=quiet).model.latent_dim == 84
     found = reconstruct(x, updates=2, batch_size=2, sequence_length=10, progress=quiet)
     assert found.model.latent_dim == 84
-    with pytest.raises(ValueError, match="x has 64 columns, more than latent_dim = 60"):
+    with pytest.raises(ValueError, match="more than latent_dim = 60: give latent_dim = 64 or more"):
         train(x, short.changed(latent_dim=60), progress=quiet)
 
 

@@ -13,7 +13,8 @@ def floors():
     """Return what pyproject.toml asks for at least, for running and testing: name -> version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["parquet"], *extras["cluster"], *extras["test"]]
+    own = [name for extra in ("parquet", "hdf5", "cluster", "test") for name in extras[extra]]
+    wanted = [*project["dependencies"], *own]
     found = [re.match(r"([\w-]+)>=([\d.]+)", line) for line in wanted if not line.startswith("palrnn[")]
     return {match[1]: match[2] for match in found}
 

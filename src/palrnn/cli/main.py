@@ -33,6 +33,7 @@ _COMMANDS = (
     "status",
     "zoo",
     "import_torch",
+    "export",
     "import_julia",
 )
 

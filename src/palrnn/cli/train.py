@@ -31,8 +31,9 @@ def train_command(
     series: Annotated[
         str | None,
         typer.Argument(
-            help="A file (.csv .npy .npz .parquet; time in rows), or a system to simulate: lorenz63, "
-            "rossler, lorenz96. May be left out to continue the run in the output folder.",
+            help="A file (.csv .txt .tsv .npy .npz .mat .h5 .edf .parquet; time in rows; file.mat::name for "
+            "one array of several), or a system to simulate: lorenz63, rossler, lorenz96. May be left out to "
+            "continue the run in the output folder.",
         ),
     ] = None,
     config: Annotated[

@@ -27,7 +27,7 @@ def tune_command(
     series: Annotated[
         str | None,
         typer.Argument(
-            help="A file (.csv .npy .npz .parquet; time in rows), or lorenz63, the data of the paper. "
+            help="A file, as for train, or lorenz63, the data of the paper. "
             "Without it, the first half of the run's held-out part tunes, and the second judges."
         ),
     ] = None,

@@ -24,6 +24,8 @@ def frame_table(frame: Any, wanted: Wanted, where: str = "x") -> Table:
 
     if isinstance(frame, pd.Series):
         frame = frame.to_frame()
+    if wanted.time in (frame.index.name or "index", "index") and wanted.time not in frame.columns:
+        frame = frame.reset_index(names=wanted.time)  # the index becomes the column that tells the time
     names = [printable(name) for name in frame.columns]
     dated = bool(names) and pd.api.types.is_datetime64_any_dtype(frame.dtypes.iloc[0])
     choice = choose(where, names, wanted, dated=dated)

@@ -27,12 +27,13 @@ def load_series(
 ) -> Floats:
     """Return the series in ``path`` as ``(T, N)`` float64, time in rows.
 
-    ``.csv`` may have a header line. A time column in front (by its name, or because it holds dates) and a
-    column that only counts up are left out. ``columns`` picks columns of a table by name. ``.npz`` must hold
-    one array, or one named ``x``. Missing values are refused unless ``allow_nan``: NaN means "not observed",
-    in training as in the filter. ``time`` names the column that tells the time; with it, ``dt`` puts rows at
-    uneven times on a grid of that step, with NaN where nothing was seen: nothing is interpolated, and rows
-    nearest to the same grid point are averaged.
+    ``.csv``, ``.txt`` and ``.tsv`` may have a header line. A time column in front (by its name, or because it
+    holds dates) and a column that only counts up are left out. ``columns`` picks columns of a table by name,
+    and of ``.edf``, channels. ``.npz``, ``.mat`` and ``.h5`` must hold one array, or one named ``x``; or say
+    which, as in ``"recording.mat::lfp"``. Missing values are refused unless ``allow_nan``: NaN means "not
+    observed", in training as in the filter. ``time`` names the column that tells the time; with it, ``dt``
+    puts rows at uneven times on a grid of that step, with NaN where nothing was seen: nothing is
+    interpolated, and rows nearest to the same grid point are averaged.
 
     A file that cannot be used gives a `SeriesError` with its name, the column, and the line (of a ``.csv``)
     or row (counted from 1).
@@ -61,10 +62,10 @@ def load_trials(
 ) -> list[Floats]:
     """Return the trials in ``path`` as a list of series ``(T_k, N)``.
 
-    In a table (``.csv``, ``.parquet``) the column named ``trial`` tells which trial a row belongs to, by a
-    number or a word; trials come in the order in which they begin. ``.npy`` may be ``(K, T, N)``, and each
-    array of an ``.npz`` without an ``x`` is a trial. Without any of this there is one trial. Otherwise as
-    `load_series`.
+    In a table (``.csv``, ``.txt``, ``.parquet``) the column named ``trial`` tells which trial a row belongs
+    to, by a number or a word; trials come in the order in which they begin. ``.npy`` and ``.h5`` may be ``(K,
+    T, N)``, and each array of an ``.npz`` without an ``x`` is a trial. Without any of this there is one
+    trial. Otherwise as `load_series`.
     """
     min_steps = as_int(min_steps, "min_steps", least=1)
     table = read_table(path, Wanted(columns, trial, time))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from palrnn.data.readers import named_array
 from palrnn.engine.config import Config, Count, Level, Positive, Seed
 from palrnn.engine.text import printable
 
@@ -45,4 +45,4 @@ class DataSettings(Config):
 
 def dataset_name(series: str) -> str:
     """Return what to call a dataset of this ``series``, if nobody gave it a name."""
-    return UNNAMED if series == IN_MEMORY else printable(Path(series).stem)
+    return UNNAMED if series == IN_MEMORY else printable(named_array(series)[0].stem)

@@ -157,8 +157,7 @@ def _table_with_inputs(x: Any, settings: DataSettings, inputs: tuple[str, ...]) 
 def _table(x: Any, settings: DataSettings) -> Table:
     wanted = Wanted(settings.columns, settings.trial, settings.time)
     if isinstance(x, (str, os.PathLike)):
-        file, (_, named) = reader_of(x)
-        return read_table(file, wanted if named else Wanted(trial=settings.trial))
+        return read_table(x, wanted if reader_of(x)[1].named else Wanted(trial=settings.trial))
     if is_frame(x):
         return frame_table(x, wanted)
     if settings.time is not None:
@@ -205,7 +204,9 @@ def _joined(tables: list[Table]) -> Table:
 def _refuse_transposed(table: Table) -> None:
     steps, width = table.values.shape
     if width > steps:
-        hint = f"give the transpose, ({width}, {steps})" if table.from_array else "one row per time step"
+        hint = "one row per time step"
+        if table.from_array:
+            hint = f"{'give' if table.where == 'x' else 'save'} the transpose, ({width}, {steps})"
         raise SeriesError(
             f"{table.where}: must have time in rows, got {steps} rows of {width} columns. "
             f"Is time in columns? Then {hint}"

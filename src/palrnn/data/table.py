@@ -49,11 +49,15 @@ class SeriesError(ValueError):
 
 
 class Wanted(NamedTuple):
-    """What a caller asks of a table: columns by name (None: all observations), the trial and time columns."""
+    """What a caller asks of a table: columns by name (None: all observations), the trial and time columns.
+
+    ``array`` is the one to read of a file that holds several (None: the only one).
+    """
 
     columns: Sequence[str] | None = None
     trial: str = "trial"
     time: str | None = None
+    array: str | None = None
 
 
 class Choice(NamedTuple):
@@ -82,7 +86,8 @@ class Table:
 
     ``where`` names the source in errors. ``lines (T,)`` are the lines of the file that the rows come from
     (None: rows are counted from 1). ``labels`` tell the trial of each row, ``times (T,)`` what the column or
-    index ``clock`` says, in seconds if it holds dates. ``from_array`` marks columns without names.
+    index ``clock`` says, in seconds if it holds dates; ``sampled`` is the time per step that the source tells
+    beside its columns. ``from_array`` marks columns without names.
     """
 
     where: str
@@ -92,6 +97,7 @@ class Table:
     labels: Labels | None = None
     clock: str | None = None
     times: Floats | None = None
+    sampled: float | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     from_array: bool = False
 
@@ -129,6 +135,8 @@ class Table:
 
         None are an uneven step, and one of an index that counts rows.
         """
+        if self.sampled is not None:
+            return self.sampled, "its sampling rate"
         if self.times is None or self.clock is None:
             return None, ""
         told = "the index" if self.clock == "index" else f"column {self.clock}"

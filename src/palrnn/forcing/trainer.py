@@ -191,7 +191,10 @@ def _checked(
     else:
         config = config.fitted(seen)
     if seen > config.latent_dim:
-        raise ValueError(f"x has {seen} columns, more than latent_dim = {config.latent_dim}")
+        raise ValueError(
+            f"x has {seen} columns, more than latent_dim = {config.latent_dim}: give latent_dim = {seen} or "
+            f"more (--latent-dim {seen}), leave it out, or name fewer columns"
+        )
     trials = _with_inputs(x, data.inputs, model)
     keeper = _Keeper(run, trials, model, scales, dt)
     return config, trials, _reference(config, data, seen, trials.input_dim), keeper

@@ -14,6 +14,7 @@ from safetensors.numpy import save as safetensors_bytes
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.files import write_bytes, write_json
+from palrnn.engine.shown import Shown, bars_svg
 from palrnn.geometry.comparison import Mismatch
 from palrnn.geometry.information import ObservedInformation
 from palrnn.geometry.itf import ITFOperator
@@ -26,7 +27,7 @@ MOST_DENSE = 3000
 
 
 @dataclass(frozen=True, eq=False)
-class GeometryComparison:
+class GeometryComparison(Shown):
     """The curvature of teacher forcing and of the marginal likelihood on the same segment, at the same drift.
 
     ``figures`` are all its numbers, by name, and its plain form: `to_dict` gives them, `from_dict` and `load`
@@ -158,6 +159,35 @@ class GeometryComparison:
         if self.observed is None:
             raise ValueError("a comparison that was read back has no matrices: compute it again")
         return self.observed
+
+    def heading(self) -> str:
+        """Return what was compared."""
+        figures = self.figures
+        return f"Geometry of {figures['parameters']} parameters on {figures['steps']} steps, {self.forcing!r}"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return the gap, traces per step, missing information and directions."""
+        return [(name.strip(), words) for name, words in self._rows()]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one row per information: its trace ``per_step`` with ``stderr``, and ``of_segment``."""
+        segment = self.traces_of_segment
+        return [
+            {
+                "information": name,
+                "per_step": value,
+                "stderr": _nan(self.figures.get(f"trace_{name}_stderr")),
+                "of_segment": segment[name],
+            }
+            for name, value in self.traces_per_step.items()
+        ]
+
+    def picture(self) -> str:
+        """Return the traces as bars, in decades from the least to the greatest."""
+        traces = {name: value for name, value in self.traces_per_step.items() if value > 0}
+        logs = {name: math.log10(value) for name, value in traces.items()}
+        low, high = min(logs.values(), default=0.0) - 0.5, max(logs.values(), default=0.0)
+        return bars_svg([(name, (value - low) / max(high - low, 1e-9)) for name, value in logs.items()])
 
     def __repr__(self) -> str:
         figures = self.figures

@@ -15,6 +15,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.inference import reference_smoothing
 from palrnn.inference.codes import words_of
+from palrnn.inference.draws import arviz_of, xarray_of
 from palrnn.inference.gate_paths import GatePaths, gibbs_paths, traced_paths
 from palrnn.inference.kernels import smoothing as kernels
 from palrnn.inference.path import empty_path
@@ -55,6 +56,23 @@ class Smoothed:
     lineages: NDArray[np.int32] = field(repr=False)
     distinct: NDArray[np.int64]
     method: str
+
+    def to_xarray(self) -> Any:
+        """Return an `xarray.Dataset`: ``states (path, draw, time, unit)``, ``gates (path, step, gate)``.
+
+        Also ``distinct (step)``, and the method as an attribute. Steps lead from one time to the next. Needs
+        xarray: ``pip install 'palrnn[arviz]'``.
+        """
+        return xarray_of(self)
+
+    def to_arviz(self) -> Any:
+        """Return the draws as the group ``posterior`` of ArviZ, in one chain.
+
+        ``states (chain, draw, time, unit)``, ``gates (chain, draw, step, gate)``: draws of one path follow
+        each other, with its gates. By the method "gibbs" paths are a Markov chain in this order. It is what
+        the installed ArviZ works with: an `InferenceData`, or from 1.0 on an `xarray.DataTree`.
+        """
+        return arviz_of(self)
 
     def __repr__(self) -> str:
         paths, draws, times, latent = self.states.shape

@@ -13,6 +13,7 @@ from palrnn.data import Standardizer, noise_level
 from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.plain import plain
+from palrnn.engine.shown import Shown, curves_svg
 from palrnn.invariants.drive import drives_from
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import SETTLE, Floor, dstsp_floor, spectrum_floor
@@ -35,7 +36,7 @@ _SEEN_NOISE = 0.005
 
 
 @dataclass(frozen=True, eq=False)
-class Scorecard:
+class Scorecard(Shown):
     """The invariants of a model against a reference.
 
     ``hard`` are those of the hard-gated drift, ``sampled`` those of the stochastic model (None for a
@@ -105,6 +106,36 @@ class Scorecard:
             "fixed_point_regions": None if points is None else points.regions,
             "stable_fixed_points": None if points is None else int(points.stable.sum()),
         }
+
+    def heading(self) -> str:
+        """Return the verdict."""
+        return f"Scorecard: {self.verdict}"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return the scores beside what they are read against."""
+        runs = {"hard-gated": self.hard} | ({} if self.sampled is None else {"sampled": self.sampled})
+        found = [] if self.viability is None else [("free runs", self.viability.verdict)]
+        for name, run in runs.items():
+            if run.dstsp is None or run.lyapunov is None or run.spectrum_distance is None:
+                found.append((name, f"diverges after {run.diverged_at} steps"))
+                continue
+            true = "" if self.lyapunov is None else f" (true: {self.lyapunov:.3g})"
+            found += [
+                (f"D_stsp, {name}", f"{run.dstsp.value:.3g} (floor {self.dstsp_floor.median:.3g})"),
+                (f"D_H, {name}", f"{run.spectrum_distance:.3g} (floor {self.spectrum_floor.median:.3g})"),
+                (f"largest exponent, {name}", f"{run.lyapunov.largest:.3g}{true}"),
+            ]
+        return [*found, ("forecasts", f"hold for {self.prediction.valid_steps.mean():.3g} steps")]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one row per way to run the model: its figures, and their floors."""
+        floors = {"dstsp_floor": self.dstsp_floor.median, "spectrum_floor": self.spectrum_floor.median}
+        runs = {"hard": self.hard, "sampled": self.sampled}
+        return [{"run": name, **run.numbers(), **floors} for name, run in runs.items() if run is not None]
+
+    def picture(self) -> str:
+        """Return the reference, and the free run of the model on top."""
+        return curves_svg([("reference", self.reference), ("model", self.hard.generated)])
 
     def __repr__(self) -> str:
         return f"Scorecard({self.verdict}; {self.hard!r}, D_stsp floor {self.dstsp_floor.median:.4g})"

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
+from palrnn.engine.shown import Shown, bars_svg
 from palrnn.invariants.drive import checked_drives, drives_offsets
 from palrnn.model import PALRNN, Surrogate, drift_of
 from palrnn.model.engine import advance
@@ -70,7 +71,7 @@ class Fate:
 
 
 @dataclass(frozen=True, eq=False)
-class Viability:
+class Viability(Shown):
     """The fates of free runs of ``steps`` steps, one per start."""
 
     fates: tuple[Fate, ...]
@@ -110,6 +111,24 @@ class Viability:
             "starts": len(self.fates),
             "fates": [asdict(fate) for fate in self.fates],
         }
+
+    def heading(self) -> str:
+        """Return what it comes to."""
+        return f"Viability: {self.verdict}"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what becomes of how many runs."""
+        return [(outcome, f"{count} of {len(self.fates)} starts") for outcome, count in self.counts.items()]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one row per start: ``outcome``, ``step`` and ``period``."""
+        return [asdict(fate) for fate in self.fates]
+
+    def picture(self) -> str:
+        """Return how long each run moves on, as bars."""
+        ends = [self.steps if fate.step is None else fate.step for fate in self.fates]
+        named = zip(self.fates, ends, strict=True)
+        return bars_svg([(fate.outcome, end / self.steps) for fate, end in named])
 
     def __repr__(self) -> str:
         return f"Viability({self.verdict})"

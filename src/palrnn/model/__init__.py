@@ -15,9 +15,11 @@ from palrnn.model.families.shallow import ClippedShallowPLRNN, ShallowPLRNN
 from palrnn.model.forcing_policy import Forcing, as_forcing, policy
 from palrnn.model.julia_import import import_julia
 from palrnn.model.noise import Noise, ObservationMap, as_noise
+from palrnn.model.onnx_export import export_onnx
 from palrnn.model.palrnn import PALRNN, Sample, drift_of
 from palrnn.model.rollout import BOUND, Rollout
 from palrnn.model.surrogate import Surrogate, family, family_name, register_family
+from palrnn.model.torch_export import export_torch
 from palrnn.model.torch_import import import_torch
 
 __all__ = [
@@ -42,6 +44,8 @@ __all__ = [
     "checkpoint_bytes",
     "checkpoint_from_bytes",
     "drift_of",
+    "export_onnx",
+    "export_torch",
     "family",
     "family_name",
     "import_julia",

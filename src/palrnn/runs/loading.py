@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Dataset, DataSettings, Standardizer, delay_embed, load_series
+from palrnn.data.readers import named_array
 from palrnn.data.source import recorded
 from palrnn.engine.checks import Floats, as_path, as_series
 from palrnn.engine.folders import folder_kind
@@ -101,7 +102,7 @@ def _kept(
 ) -> tuple[Floats | None, Floats | None]:
     """Return the held-out part that the folder holds, or prepare it again where its file is still there."""
     series, drive = (None, None) if folder is None else (folder.read_reference(), folder.read_inputs())
-    if series is None and record.data is not None and Path(record.data.series).is_file():
+    if series is None and record.data is not None and named_array(record.data.series)[0].is_file():
         again = Dataset.from_settings(record.data.model_dump(exclude_none=True))
         series, drive = again.reference, None if again.inputs is None else again.inputs.reference
     if series is not None and folder is not None and series.shape[1] != seen:

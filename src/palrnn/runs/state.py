@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from palrnn.data import Standardizer
 from palrnn.data.systems import System, make_system
 from palrnn.engine.checks import Floats, as_float
-from palrnn.model import PALRNN, Forcing, Noise, Surrogate, checkpoint_bytes, drift_of
+from palrnn.engine.shown import Shown, curves_svg
+from palrnn.model import PALRNN, Forcing, Noise, Surrogate, checkpoint_bytes, drift_of, family_name
 from palrnn.runs.came_from import SearchTable
 from palrnn.runs.findings import Findings
 from palrnn.runs.folder import RunFolder
@@ -26,10 +27,12 @@ from palrnn.tuning import SAEMResult
 USUAL_NOISE = (0.1, 0.1, 0.7)
 #: The paper's forcing, for a model of which it is not known how it was trained.
 USUAL_FORCING = Forcing.identity(16)
+# steps of the free run in the picture of a run
+_DRAWN = 1500
 
 
 @dataclass(frozen=True, eq=False)
-class RunState:
+class RunState(Shown):
     """The parts of a `Reconstruction`."""
 
     model: Surrogate | PALRNN
@@ -175,6 +178,59 @@ class RunState:
                 digest.update(repr(part.shape).encode())
                 digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()[:20]
+
+    def heading(self) -> str:
+        """Return its name and what was learned."""
+        return f"{type(self).__name__} {self.name!r}: {self.drift!r}"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what it was made from, and how."""
+        names = ", ".join(self.columns[:8]) + (", ..." if len(self.columns) > 8 else "")
+        held = "none" if self.reference is None else f"{len(self.reference)} steps"
+        noise = repr(self.model) if isinstance(self.model, PALRNN) else ""
+        found = {
+            "columns": names,
+            "held out": held,
+            "forcing": repr(self.forcing),
+            "time per step": "not known, rates are per step" if self.dt is None else f"{self.dt:g}",
+            "true system": "" if self.system is None else self.system.name,
+            "noise": noise,
+            "folder": "" if self.folder is None else str(self.folder.path),
+            "ask it": ".verdict(), .invariants(), .generate(), .geometry(), .report()",
+        }
+        return [(name, words) for name, words in found.items() if words]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what it is, as plain values: sizes, columns, forcing, time per step."""
+        drift = self.drift
+        return {
+            "name": self.name,
+            "family": family_name(drift),
+            "latent_dim": drift.latent_dim,
+            "observed_dim": drift.observed_dim,
+            "gated": drift.gated,
+            "columns": list(self.columns),
+            "forcing": self.forcing.to_dict(),
+            "dt": self.dt,
+            "system": None if self.system is None else self.system.name,
+            "heldout_steps": None if self.reference is None else len(self.reference),
+            "folder": None if self.folder is None else str(self.folder.path),
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one row of its plain values, to stand beside those of other runs."""
+        return [self.to_dict() | {"columns": ", ".join(self.columns), "forcing": repr(self.forcing)}]
+
+    def picture(self) -> str:
+        """Return the held-out part, and a free run of the model from its start on top."""
+        if self.reference is None:
+            return ""
+        curves = [("held out", self.reference)]
+        whole = self.x[np.isfinite(self.x).all(axis=1)]
+        if len(whole) and not self.drift.input_dim:
+            run = self.drift.rollout(whole[0], _DRAWN).states[:, : self.drift.observed_dim]
+            curves.append(("model", self.standardizer.inverse(run)))
+        return curves_svg(curves)
 
     def __repr__(self) -> str:
         held = "no held-out data" if self.reference is None else f"{len(self.reference)} held-out steps"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from palrnn.data import Dataset, DataSettings
+from palrnn.data.readers import named_array
 from palrnn.data.settings import IN_MEMORY
 from palrnn.data.source import series_name
 from palrnn.engine.checks import Floats, as_instance
@@ -201,7 +202,7 @@ def _measured_on(dataset: Dataset, config: TrainConfig) -> tuple[Floats, Floats 
 
 
 def _inputs(dataset: Dataset) -> list[Path]:
-    series = Path(str(dataset.settings["series"]))
+    series, _ = named_array(str(dataset.settings["series"]))
     return [series] if series.is_file() else []
 
 

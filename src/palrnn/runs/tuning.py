@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from palrnn.data import Dataset, Standardizer, lorenz63
+from palrnn.data.readers import named_array
 from palrnn.data.systems import make_system
 from palrnn.engine.checks import Floats
 from palrnn.engine.gaps import first_whole_row
@@ -249,7 +250,7 @@ def _begin(folder: RunFolder, record: RunRecord, run: Reconstruction, data: Data
 
 
 def _inputs(run: Reconstruction, data: Dataset) -> list[Path]:
-    series = Path(str(data.settings.get("series", "")))
+    series, _ = named_array(str(data.settings.get("series", "")))
     held = [] if run.folder is None else [run.folder.checkpoint]
     return [*held, *([series] if series.is_file() else [])]
 

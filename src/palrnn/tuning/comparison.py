@@ -25,6 +25,7 @@ from palrnn.engine.checks import as_float, as_floats, as_instance
 from palrnn.engine.files import write_text
 from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
+from palrnn.engine.shown import Shown
 from palrnn.model import PALRNN
 from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.history import TuningHistory
@@ -47,7 +48,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Shown):
     """Results by name, all from the same model, on the same data and held-out windows."""
 
     results: dict[str, SAEMResult]
@@ -112,6 +113,26 @@ class Comparison:
                 f"{row['sampled_dstsp']:10.2f}"
             )
         return "\n".join(lines)
+
+    def heading(self) -> str:
+        """Return which result is chosen."""
+        return f"Comparison of {len(self.results)} tunings, chosen: {self.chosen or 'none'}"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return evidence, D_stsp and exponent of each result."""
+        rows = {name: self.row(name) for name in self.results}
+        return [
+            (
+                name,
+                f"evidence {row['heldout_evidence']:.4f} ± {row['heldout_stderr']:.4f}, "
+                f"D_stsp {row['dstsp']:.2f}, largest exponent {row['lyapunov']:.3f}",
+            )
+            for name, row in rows.items()
+        ]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one row per result: its name and figures."""
+        return [{"name": name, **self.row(name)} for name in self.results]
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write one line per result, atomically; NaN becomes an empty cell."""

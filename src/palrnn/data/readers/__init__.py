@@ -3,9 +3,9 @@
 import importlib
 import pkgutil
 
-from palrnn.data.readers.registry import known_suffixes, read_table, reader, reader_of
+from palrnn.data.readers.registry import known_suffixes, named_array, read_table, reader, reader_of
 
 for _file in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_file.name}")
 
-__all__ = ["known_suffixes", "read_table", "reader", "reader_of"]
+__all__ = ["known_suffixes", "named_array", "read_table", "reader", "reader_of"]

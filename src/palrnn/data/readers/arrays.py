@@ -13,9 +13,11 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy_format
 
+from palrnn.data.readers.array_table import array_table, trials_of
 from palrnn.data.readers.registry import reader
-from palrnn.data.table import Labels, SeriesError, Table, Wanted, refuse_size
+from palrnn.data.table import SeriesError, Table, Wanted, refuse_size
 from palrnn.engine.checks import Floats
+from palrnn.engine.text import printable, quoted
 
 _PIECE = 2**20
 
@@ -25,48 +27,36 @@ def read_npy(file: Path, wanted: Wanted) -> Table:
     """Return the array in a ``.npy`` file: (T,), (T, N), or trials (K, T, N)."""
     with file.open("rb") as stream:
         stack = _array(stream, file.stat().st_size, str(file))
-    return _table(str(file), *_trials(str(file), stack))
+    return array_table(str(file), *trials_of(str(file), stack))
 
 
-@reader(".npz", named=False)
+@reader(".npz", named=False, arrays=True)
 def read_npz(file: Path, wanted: Wanted) -> Table:
-    """Return the array named ``x`` in a ``.npz`` file, or else each array in it as a trial."""
+    """Return the array asked for in a ``.npz`` file, or the one named ``x``, or else each as a trial."""
     parts: dict[str, Floats] = {}
     with zipfile.ZipFile(file) as archive:
         entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
         members = {entry.filename.removesuffix(".npy"): entry for entry in entries}
-        for name in ["x"] if "x" in members else list(members):
+        names = list(members)
+        if wanted.array is not None:
+            if wanted.array not in members:
+                there = ", ".join(printable(name, 40) for name in names[:12]) or "none"
+                raise SeriesError(f"{file}: no array {quoted(wanted.array)}, there are {there}")
+            names = [wanted.array]
+        elif "x" in members:
+            names = ["x"]
+        for name in names:
             what, held = f"{file}: array {name}", sum(part.size for part in parts.values())
             with archive.open(members[name]) as stream:
                 parts[name] = _array(stream, members[name].file_size, what, held)
     if not parts:
         raise SeriesError(f"{file}: holds no arrays")
     if len(parts) == 1:
-        return _table(str(file), *_trials(str(file), *parts.values()))
-    trials = [_trials(f"{file}: array {name}", part)[0] for name, part in parts.items()]
+        return array_table(str(file), *trials_of(str(file), *parts.values()))
+    trials = [trials_of(f"{file}: array {name}", part)[0] for name, part in parts.items()]
     if any(len(trial) > 1 for trial in trials):
         raise SeriesError(f"{file}: holds several arrays, each must be (T, N) or (T,)")
-    return _table(str(file), [trial[0] for trial in trials], list(parts))
-
-
-def _trials(what: str, array: Floats) -> tuple[list[Floats], list[str]]:
-    """Return the trials in an array, each (T, N), and their names."""
-    if array.ndim not in (1, 2, 3):
-        raise SeriesError(f"{what}: must be (T, N), (T,) or trials (K, T, N), got {array.shape}")
-    stack = array[None, :, None] if array.ndim == 1 else array[None] if array.ndim == 2 else array
-    return list(stack), [str(number + 1) for number in range(len(stack))]
-
-
-def _table(where: str, trials: list[Floats], names: list[str]) -> Table:
-    widths = dict(zip(names, (trial.shape[1] for trial in trials), strict=True))
-    if len(set(widths.values())) > 1:
-        raise SeriesError(f"{where}: trials must have the same number of columns, have {widths}")
-    labels = None
-    if len(trials) > 1:
-        labels = Labels(np.repeat(np.arange(len(trials)), [len(trial) for trial in trials]), tuple(names))
-    values = trials[0] if len(trials) == 1 else np.concatenate(trials)
-    columns = tuple(str(i + 1) for i in range(values.shape[1]))
-    return Table(where, columns, np.ascontiguousarray(values), labels=labels, from_array=True)
+    return array_table(str(file), [trial[0] for trial in trials], list(parts))
 
 
 def _array(stream: IO[bytes], size: int, what: str, held: int = 0) -> Floats:

@@ -1,4 +1,8 @@
-"""Reading `.csv` files: with or without a header, separated by commas, semicolons, tabs or blanks.
+"""Reading text: with or without a header, separated by commas, semicolons, tabs or blanks.
+
+`.csv` and `.txt` tell the separator by their first line, in `.tsv` it is the tab. In `.txt` and `.tsv`, lines
+in front that begin with ``#`` or ``%`` are remarks; the last of them names the columns if it has as many
+words, none of them a number, as NumPy writes it.
 
 The parser is the standard library's, the numbers are Python's ``float`` (exact), and a bad cell is found by
 its line in the file, which is what an editor shows. A file is read line by line: in memory are its numbers,
@@ -36,9 +40,25 @@ Row = tuple[int, list[str]]
 @reader(".csv")
 def read_csv(file: Path, wanted: Wanted) -> Table:
     """Return the observed columns of ``file``, NaN where a cell is empty or says ``nan`` or ``NA``."""
+    return _read(file, wanted, (";", "\t", ","), remarks="")
+
+
+@reader(".txt")
+def read_txt(file: Path, wanted: Wanted) -> Table:
+    """Return the observed columns of a text, whose columns are mostly apart by blanks."""
+    return _read(file, wanted, (";", "\t", ","), remarks="#%")
+
+
+@reader(".tsv")
+def read_tsv(file: Path, wanted: Wanted) -> Table:
+    """Return the observed columns of a table whose cells are apart by tabs."""
+    return _read(file, wanted, ("\t",), remarks="#%")
+
+
+def _read(file: Path, wanted: Wanted, separators: tuple[str, ...], remarks: str) -> Table:
     where = str(file)
     with file.open(encoding="utf-8-sig", newline="") as stream:
-        rows = _rows(where, stream)
+        rows = _rows(where, stream, separators, remarks)
         first = next(rows, None)
         if first is None:
             raise SeriesError(f"{where}: is empty")
@@ -67,25 +87,37 @@ def _lines(where: str, stream: IO[str]) -> Iterator[str]:
         yield line
 
 
-def _rows(where: str, stream: IO[str]) -> Iterator[Row]:
-    """Yield the line number and the cells of every row that is not blank."""
+def _rows(where: str, stream: IO[str], separators: tuple[str, ...], remarks: str) -> Iterator[Row]:
+    """Yield the line number and the cells of every row that is not blank, names in a remark among them."""
     lines = _lines(where, stream)
-    blanks, start = 0, ""
+    skipped, told, remark, start = 0, 0, "", ""
     for start in lines:
-        if start.strip():
+        if start.strip() and not start.lstrip().startswith(tuple(remarks)):
             break
-        blanks += 1
-    lines = chain([start], lines)
-    separator = next((mark for mark in (";", "\t", ",") if mark in start), None)
+        if start.strip():
+            remark, told = start.strip().lstrip(remarks), skipped + 1
+        skipped, start = skipped + 1, ""
+    separator = next((mark for mark in separators if mark in start), None)
+    rows = _cells(chain([start], lines), separator, skipped)
+    if remark:
+        first = next(rows, None)
+        (_, names), *_ = [*_cells(iter([remark]), separator, 0), (0, [])]
+        if first is not None and len(names) == len(first[1]) and not any(map(is_number, names)):
+            yield told, names
+        rows = chain([] if first is None else [first], rows)
+    yield from rows
+
+
+def _cells(lines: Iterator[str], separator: str | None, skipped: int) -> Iterator[Row]:
     if separator is None:
-        for number, line in enumerate(lines, blanks + 1):
+        for number, line in enumerate(lines, skipped + 1):
             if cells := line.split():
                 yield number, cells
         return
     parser = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     for cells in parser:
         if cells and (cells[0] or any(cell.strip() for cell in cells)):
-            yield blanks + parser.line_num, cells
+            yield skipped + parser.line_num, cells
 
 
 def _without_last(where: str, rows: Iterator[Row], width: int) -> Iterator[Row]:

@@ -6,6 +6,9 @@ reads the columns that `choose` picks, as float64 with NaN where a value is miss
 `SeriesError` what is no numbers; it takes no more memory than `MOST_VALUES` numbers and a buffer, whatever
 the file claims, and runs no code from it. Whatever else goes wrong in it becomes a `SeriesError` here.
 ``tests/contracts/test_reader.py`` is what every reader must pass.
+
+A file of several arrays is asked for one of them by ``recording.mat::lfp``; the reader finds that name in
+``wanted.array``.
 """
 
 from __future__ import annotations
@@ -23,24 +26,28 @@ R = TypeVar("R", bound=Read)
 
 
 class Reader(NamedTuple):
-    """A way to read files: the function, and whether their columns have names that can be asked for."""
+    """A way to read files: the function; whether their columns, or arrays, have names to ask for."""
 
     read: Read
     named: bool
+    arrays: bool
 
 
 _READERS: dict[str, Reader] = {}
 
 
-def reader(suffix: str, *, named: bool = True) -> Callable[[R], R]:
-    """Register the function below for files that end in ``suffix``; ``named``: their columns have names."""
+def reader(suffix: str, *, named: bool = True, arrays: bool = False) -> Callable[[R], R]:
+    """Register the function below for files that end in ``suffix``.
+
+    ``named``: their columns have names. ``arrays``: they hold arrays that have names.
+    """
 
     def register(read: R) -> R:
         if suffix in _READERS:
             raise ValueError(
                 f"reader {suffix!r} is registered already, by {_READERS[suffix].read.__module__}"
             )
-        _READERS[suffix] = Reader(read, named)
+        _READERS[suffix] = Reader(read, named, arrays)
         return read
 
     return register
@@ -51,13 +58,26 @@ def known_suffixes() -> tuple[str, ...]:
     return tuple(sorted(_READERS))
 
 
+def named_array(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
+    """Return the file, and the array in it that ``recording.mat::lfp`` asks for (None: a plain path)."""
+    file = as_path(path)
+    text, at = str(file), -1
+    while (at := text.find("::", at + 1)) >= 0:
+        if Path(text[:at]).suffix.lower() in _READERS:
+            return Path(text[:at]), text[at + 2 :]
+    return file, None
+
+
 def reader_of(path: str | os.PathLike[str]) -> tuple[Path, Reader]:
     """Return the file and its reader; refuse what is no file, or of an unknown type."""
-    file = as_path(path)
+    file, array = named_array(path)
     suffix = file.suffix.lower()
     if suffix not in _READERS:
         kinds = ", ".join(known_suffixes())
         raise SeriesError(f"{file}: unknown type {suffix or '(none)'}, expected one of {kinds}")
+    if array is not None and not _READERS[suffix].arrays:
+        kinds = ", ".join(kind for kind in known_suffixes() if _READERS[kind].arrays)
+        raise SeriesError(f"{file}: ::{array} asks for an array by name, which is for {kinds} only")
     try:
         if not file.is_file():
             linked = "is a link that leads nowhere" if file.is_symlink() else "no such file"
@@ -69,9 +89,10 @@ def reader_of(path: str | os.PathLike[str]) -> tuple[Path, Reader]:
 
 def read_table(path: str | os.PathLike[str], wanted: Wanted) -> Table:
     """Return the observations in ``path``; a column that only counts is left out, unless it is asked for."""
-    file, (read, named) = reader_of(path)
+    file, (read, named, _) = reader_of(path)
+    wanted = wanted._replace(array=named_array(path)[1])
     if wanted.columns is not None and not named:
-        kinds = " and ".join(suffix for suffix in known_suffixes() if _READERS[suffix].named)
+        kinds = ", ".join(suffix for suffix in known_suffixes() if _READERS[suffix].named)
         raise SeriesError(f"{file}: columns can be named for {kinds} only")
     try:
         table = read(file, wanted)
