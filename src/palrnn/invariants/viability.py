@@ -204,8 +204,8 @@ class _Runs:
         for done in range(0, steps, _BLOCK):
             count = min(_BLOCK, steps - done)
             # a state that is its own successor, to the last bit, stays, if nothing drives it
-            pushes = drives_offsets(drift, drives, done, count)
-            states = advance(drift, z, count, pushes) if moving else np.tile(z, (count, 1, 1))
+            pushes = () if drives is None else (drives_offsets(drift, drives, done, count),)
+            states = advance(drift, z, count, *pushes) if moving else np.tile(z, (count, 1, 1))
             moving = moving and not (drives is None and (states[-1] == states[-2:][0]).all())
             # a maximum of NaN is NaN, which no bound holds
             outside = ~(np.abs(states).max(axis=2) <= BOUND)
