@@ -33,8 +33,8 @@ _COMMANDS = (
     "status",
     "zoo",
     "import_torch",
-    "export",
     "import_julia",
+    "export",
 )
 
 _USAGE, _INTERRUPTED = 2, 130
