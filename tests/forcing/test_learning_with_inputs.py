@@ -53,6 +53,22 @@ def test_the_gradient_equals_automatic_differentiation(share, tau, alpha):
         np.testing.assert_allclose(getattr(gradient, name), part, rtol=0, atol=1e-9 * scale)
 
 
+@either
+@pytest.mark.parametrize("kind", ["shallow", "clipped"])
+def test_the_gradient_of_the_shallow_family_equals_automatic_differentiation(kind, share):
+    model = FAMILIES[kind]
+    x, s = data(9, 8, share)
+    names = ("A", "W1", "W2", "h1", "h2", "C", "E")
+    parameters = tuple(getattr(model, name) for name in names)
+    grad = jax.value_and_grad(plain.shallow_batch_loss)
+    expected_loss, parts = grad(parameters, x, kind == "clipped", 3, 0.4, s)
+    loss, gradient = loss_and_gradient(model, x, Forcing.generalised(0.4, 3), True, s)
+    assert loss == pytest.approx(float(expected_loss), rel=1e-12)
+    expected = np.concatenate([np.ravel(part) for part in parts])
+    # both are exact up to rounding in float64
+    np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
 @every_family
 @either
 @pytest.mark.parametrize("batch", [3, 17])
