@@ -196,6 +196,7 @@ def _tuning() -> dict[str, Row]:
 
 def _front() -> dict[str, Row]:
     x = series()
+    quick = {"latent_dim": 5, "gated": 2, "sequence_length": 5, "batch_size": 2, "updates": 2}
     return {
         "load_from_zoo": Row({"path": "", "name": "x"}, {"path": v.path(), "name": None}),
         "zoo_models": Row({"path": ""}, {"path": v.path()}),
@@ -238,17 +239,14 @@ def _front() -> dict[str, Row]:
                 "models": 2,
                 "updates": 2,
                 "workers": 1,
-                "latent_dim": 5,
-                "gated": 2,
-                "sequence_length": 20,
-                "batch_size": 2,
+                "base": palrnn.reconstruct(np.vstack([x, x]), **quick),
             },
             {
                 "x": v.series(np.vstack([x, x]), columns=False, trials=True, gaps=True),
-                "models": v.size(2, most=1000),
+                "models": v.size(2, most=100_000),
                 "method": v.choice(),
-                "base": v.instance(optional=True),
-                "block": v.size(20, optional=True),
+                "base": v.instance(),
+                "block": v.size(5, optional=True),
                 "updates": v.size(optional=True),
                 "seed": v.seed(),
                 "workers": v.size(optional=True),

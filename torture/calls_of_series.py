@@ -123,6 +123,7 @@ def _model() -> dict[str, Row]:
         | {"h1": v.array(drift.h), "h2": v.array(np.ones(7)), "E": v.array(drift.E).without("none")}
         | {"C": optional(v.array(np.ones((5, 2))))},
     )
+    written = v.path().without("missing", "folder", "unknown type")
     return {
         "ALRNN": Row(
             {"A": drift.A, "W": drift.W, "h": drift.h, "E": drift.E, "gated": 2},
@@ -153,8 +154,8 @@ def _model() -> dict[str, Row]:
             {"model": v.instance(), "states": v.size(), "scale": v.number(above=0.0), "seed": v.seed()},
         ),
         "register_family": Row({"name": "alrnn", "cls": palrnn.ALRNN}, {"name": None, "cls": v.instance()}),
-        "export_torch": Row({"model": drift, "path": ""}, {"model": v.instance(), "path": v.path()}),
-        "export_onnx": Row({"model": drift, "path": ""}, {"model": v.instance(), "path": v.path()}),
+        "export_torch": Row({"model": drift, "path": ""}, {"model": v.instance(), "path": written}),
+        "export_onnx": Row({"model": drift, "path": ""}, {"model": v.instance(), "path": written}),
         "import_julia": Row({"path": ""}, {"path": v.path()}),
         "import_torch": Row(
             {"path": "", "gated": 2}, {"path": v.path(), "gated": None, "family": v.choice()}

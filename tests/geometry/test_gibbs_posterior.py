@@ -43,9 +43,9 @@ def linear_part(theta):
 
 
 def covered(factor=1.0, uneven=0.0, **settings):
-    """The share of 90 and 50 % intervals with the truth inside, over 320 series and their entries."""
+    """The share of 90 and 50 % intervals with the truth inside, over 160 series and their entries."""
     inside = []
-    for x in many_series(320, 600, uneven):
+    for x in many_series(160, 400, uneven):
         model = fitted(x)
         draws = gibbs_posterior(model, x, 1, prior_std=10.0, **settings).sample_theta(400)
         off = linear_part(draws) - linear_part(model.theta[None])
@@ -55,10 +55,10 @@ def covered(factor=1.0, uneven=0.0, **settings):
     return np.mean(inside, axis=0)
 
 
-# the four intervals of one series depend on each other; taken as two, 640 have a binomial error of 0.012 for
-# 90 % and of 0.02 for 50 %: two and a half of them
+# the four intervals of one series depend on each other; taken as two, 320 have a binomial error of 0.017 for
+# 90 % and of 0.028 for 50 %: two and a half of them
 def holds(shares):
-    return abs(shares[0] - 0.9) < 0.03 and abs(shares[1] - 0.5) < 0.05
+    return abs(shares[0] - 0.9) < 0.042 and abs(shares[1] - 0.5) < 0.07
 
 
 @pytest.mark.parametrize("calibration", ["sandwich", "temperature", "none"])

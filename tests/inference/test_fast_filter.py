@@ -94,7 +94,7 @@ def test_the_arrays_of_the_filter_are_the_model_in_other_coordinates(gated, obse
     J[np.arange(latent), arrays.partner] += arrays.mate
     back = np.linalg.inv(arrays.basis)
     np.testing.assert_allclose(arrays.basis @ J @ back, transition(model, code), atol=1e-12)
-    np.testing.assert_allclose(arrays.basis @ arrays.h, model.drift.h, atol=1e-12)
+    np.testing.assert_allclose(arrays.basis @ arrays.h[0], model.drift.h, atol=1e-12)
     # observed and gated units are coordinates still
     np.testing.assert_array_equal(arrays.basis[:observed, hidden : hidden + observed], np.eye(observed))
     np.testing.assert_array_equal(arrays.basis[latent - gated :, latent - gated :], np.eye(gated))

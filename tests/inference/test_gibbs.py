@@ -24,7 +24,7 @@ def message_of(model, x, codes, inputs, t):
     scratch = [np.empty((dim, dim)) for _ in range(4)]
     words = words_of(codes)
     for k in range(len(codes) - 1, t - 1, -1):
-        look_back(system, words[k], x[k + 1], inputs[k], Omega, vector, *scratch)
+        look_back(system, k, words[k], x[k + 1], inputs[k], Omega, vector, *scratch)
     latent = model.drift.latent_dim
     return Omega[:latent, :latent], vector[:latent]
 

@@ -124,7 +124,9 @@ def bootstrap(
     - ``run``: a folder from which the same call goes on after an interruption.
     """
     method = one_of(method, "method", METHODS)
-    count, seed = as_int(models, "models", least=2), as_int(seed, "seed", most=None)
+    count, seed = as_int(models, "models", least=2, most=100_000), as_int(seed, "seed", most=None)
+    if updates is not None:
+        as_int(updates, "updates", least=1)
     data, training = sorted_settings(settings)
     if isinstance(x, Dataset) and data:
         raise ValueError(f"{min(data)} is a setting of Dataset.prepare, which has made x already")
