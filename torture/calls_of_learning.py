@@ -245,7 +245,7 @@ def _front() -> dict[str, Row]:
                 "x": v.series(np.vstack([x, x]), columns=False, trials=True, gaps=True),
                 "models": v.size(2, most=100_000),
                 "method": v.choice(),
-                "base": v.instance(),
+                "base": v.instance().without("none"),
                 "block": v.size(5, optional=True),
                 "updates": v.size(optional=True),
                 "seed": v.seed(),
