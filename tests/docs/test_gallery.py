@@ -15,7 +15,15 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.stem != "lorenz_model")
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+# each trains models for a quarter of a minute
+_SLOW = ("duffing", "shallow")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [pytest.param(p, marks=[pytest.mark.slow] if p.stem in _SLOW else []) for p in SCRIPTS],
+    ids=[path.stem for path in SCRIPTS],
+)
 def test_a_script_of_the_gallery_draws_its_picture(script, tmp_path):
     picture = tmp_path / "picture.png"
     # scripts share their trained model through the folder for temporary files

@@ -78,12 +78,12 @@ def test_the_itf_fisher_is_the_gauss_newton_matrix_of_automatic_differentiation(
 @pytest.mark.parametrize(
     ("name", "given"),
     [
-        ("no gates", "codes"),
+        pytest.param("no gates", "codes", marks=pytest.mark.slow),
         ("one gate", "gate inputs"),
-        ("all gated", "codes"),
-        ("full noise", "gate inputs"),
+        pytest.param("all gated", "codes", marks=pytest.mark.slow),
+        pytest.param("full noise", "gate inputs", marks=pytest.mark.slow),
         ("shallow", "gate inputs"),
-        ("clipped shallow", "codes"),
+        pytest.param("clipped shallow", "codes", marks=pytest.mark.slow),
     ],
 )
 def test_everything_is_a_derivative_of_the_kalman_likelihood(name, given):
@@ -118,7 +118,7 @@ def test_a_general_family_and_the_fast_path_of_alrnns_agree():
         assert abs(found.trace_observed(lags) - whole) <= found.left_out(lags)
 
 
-@pytest.mark.parametrize("name", ["no gates", "one gate", "shallow"])
+@pytest.mark.parametrize("name", [pytest.param("no gates", marks=pytest.mark.slow), "one gate", "shallow"])
 def test_louis_is_the_hessian_of_the_enumerated_evidence(name):
     """The integral over gate inputs is a sum over a grid, on both sides: the identity holds for any
     weights."""
@@ -144,6 +144,7 @@ def test_louis_is_the_hessian_of_the_enumerated_evidence(name):
     assert differ(observed, information) < CLOSE
 
 
+@pytest.mark.slow
 def test_the_papers_target_has_its_own_hessian():
     model, s = MODELS["one gate"], stimulus(3)
     x, _, _ = case(model, times=3, gaps=False)
