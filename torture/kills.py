@@ -149,7 +149,10 @@ def _files(pattern: str) -> Callable[[Path], int]:
 
 
 def _words(line: str) -> Callable[[Path], list[str]]:
-    return lambda folder: [word.replace("DIR", str(folder)) for word in line.split()]
+    """DIR stands for the folder, RESULTS for those of the paper; paths may have spaces."""
+    return lambda folder: [
+        word.replace("DIR", str(folder)).replace("RESULTS", str(_RESULTS)) for word in line.split()
+    ]
 
 
 COMMANDS = {
@@ -185,7 +188,7 @@ COMMANDS = {
         _files("out/tasks/*/[!.]*"),
     ),
     "zoo": Command(
-        _words(f"zoo {_RESULTS} p0.1-o0.1-t16-s0 -o DIR/out.safetensors -q"),
+        _words("zoo RESULTS p0.1-o0.1-t16-s0 -o DIR/out.safetensors -q"),
         _prepare_series,
         _files("out.safetensors"),
         once=True,

@@ -249,8 +249,15 @@ def test_folders_of_0_1_load(name):
         assert isinstance(found.model, palrnn.PALRNN)
 
 
+def old_run(folder):
+    """A run of 0.1; the one in the sources may be read-only, as another user's are."""
+    folder.mkdir()
+    for file in (OLD / "trained").iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+
+
 def test_a_training_of_0_1_goes_on_in_its_folder(tmp_path):
-    shutil.copytree(OLD / "trained", tmp_path / "run")
+    old_run(tmp_path / "run")
     before = (tmp_path / "run" / "checkpoint.safetensors").read_bytes()
     assert run("train", "-o", tmp_path / "run", "-q") == 0
     # it was complete: the model stays as it is
@@ -259,7 +266,7 @@ def test_a_training_of_0_1_goes_on_in_its_folder(tmp_path):
 
 
 def test_a_folder_of_0_1_with_other_files_in_it_is_not_taken_over(tmp_path, capsys):
-    shutil.copytree(OLD / "trained", tmp_path / "run")
+    old_run(tmp_path / "run")
     (tmp_path / "run" / "thesis.tex").write_text("mine")
     before = contents(tmp_path / "run")
     code, _, err = call(capsys, "train", "-o", tmp_path / "run")

@@ -21,7 +21,7 @@ def tree(tmp_path):
     folder = tmp_path / "a path with spaces"
     (folder / ".venv" / "bin").mkdir(parents=True)
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
-        shutil.copy(ROOT / name, folder)
+        (folder / name).write_bytes((ROOT / name).read_bytes())  # which may be read-only
         os.utime(folder / name, (1e9, 1e9))
     python = folder / ".venv" / "bin" / "python"
     python.write_text(FAKE)
