@@ -74,7 +74,9 @@ def test_the_grid_of_gate_inputs_is_the_evidence_of_the_model():
 
 
 @pytest.mark.parametrize(
-    "model", [diagonal_model(1), full_model(2)], ids=["one gate", "two gates, full noise"]
+    "model",
+    [diagonal_model(1), pytest.param(full_model(2), marks=pytest.mark.slow)],
+    ids=["one gate", "two gates, full noise"],
 )
 def test_the_papers_target_gives_its_recipe_and_its_own_hessian(model):
     """Its recipe is the Hessian with the chances of the gates held fixed; the true one lets them move."""

@@ -237,6 +237,7 @@ print(*evidences_and_ancestors())
 """
 
 
+@pytest.mark.slow
 def test_the_answer_does_not_depend_on_the_width_of_registers(tmp_path):
     """Code for wide registers runs on any machine: the compiler splits what does not fit."""
     place = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[1])}

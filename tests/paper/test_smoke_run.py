@@ -85,6 +85,7 @@ def test_a_smaller_scale_never_stands_in_for_the_papers_numbers(smoke: Path) -> 
     assert all("smoke" in claim["rule"] for claim in summary["claims"])
 
 
+@pytest.mark.slow
 def test_a_run_killed_in_the_middle_continues_to_the_same_files(
     smoke: Path, tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]]
 ) -> None:

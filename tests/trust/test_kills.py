@@ -12,7 +12,15 @@ from torture.run import ROOT
 
 
 # `train` is killed in tests/forcing, `reproduce` in tests/paper, and all fifty times in torture/
-@pytest.mark.parametrize("command", ["search", "tune", "geometry", "report", "zoo"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "search",
+        "tune",
+        "zoo",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("geometry", "report")),
+    ],
+)
 def test_a_killed_command_continues_to_the_same_bytes(tmp_path, command):
     words = [sys.executable, "-m", "torture.kills", command, str(tmp_path), "--kills", "2", "--seed", "3"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)

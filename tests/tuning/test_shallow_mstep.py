@@ -17,6 +17,9 @@ from palrnn.tuning.statistics import sufficient_statistics
 
 jax.config.update("jax_enable_x64", True)
 both_forms = pytest.mark.parametrize("clipped", [False, True], ids=["plain", "clipped"])
+either_form = pytest.mark.parametrize(
+    "clipped", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["plain", "clipped"]
+)
 
 
 def drawn(clipped, steps, seed=2):
@@ -27,7 +30,7 @@ def drawn(clipped, steps, seed=2):
     return model, sufficient_statistics(model, sample.observations, sample.codes[None], states), sample
 
 
-@both_forms
+@either_form
 def test_its_objective_and_gradient_equal_automatic_differentiation(clipped):
     model, statistics, sample = drawn(clipped, 40)
     z, after, codes = sample.states[:-1], sample.states[1:], sample.codes
@@ -70,7 +73,7 @@ def test_it_raises_the_expected_log_likelihood_and_comes_near_the_truth(clipped,
         assert loss(found.theta)[0] < loss(truth.drift.theta)[0] + size / 2 / 3000
 
 
-@both_forms
+@either_form
 def test_evidence_rises_from_a_wrong_start(clipped):
     truth, _, sample = drawn(clipped, 400)
     wrong = truth.with_drift(truth.drift.with_theta(0.5 * truth.drift.theta))
