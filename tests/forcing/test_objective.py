@@ -39,7 +39,7 @@ def assert_same_gradient(model, x, tau, alpha):
             np.testing.assert_allclose(getattr(found, name), part, rtol=1e-9, atol=1e-9 * scale, err_msg=name)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_gradient_equals_autodiff_for_any_size_and_forcing(data):
     dim = data.draw(st.integers(1, 6), "M")

@@ -16,9 +16,8 @@ from torture.run import ROOT
     "command",
     [
         "search",
-        "tune",
         "zoo",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("geometry", "report")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("tune", "geometry", "report")),
     ],
 )
 def test_a_killed_command_continues_to_the_same_bytes(tmp_path, command):
