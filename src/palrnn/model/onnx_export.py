@@ -67,7 +67,7 @@ def export_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         nodes += [helper.make_node(kind, inputs, [output]) for kind, inputs, output in chain]
         total = f"sum{k}"
     nodes.append(helper.make_node("Identity", [total], ["next"]))
-    state = [onnx.TensorProto.DOUBLE, ["batch", drift.latent_dim]]
+    state: list[Any] = [onnx.TensorProto.DOUBLE, ["batch", drift.latent_dim]]
     graph = helper.make_graph(
         nodes,
         "step",
