@@ -1,0 +1,273 @@
+"""Parameters by the likelihood of noisy observations, with error bars that hold where these are noisy.
+
+Teacher forcing takes what was measured for the state. Where measurements are noisy it comes to other
+parameters than the true ones (errors in variables), and no spread around them covers the difference. The
+likelihood of a model that knows both noises has no such bias. A Gaussian filter predicts each observation
+from those before it, with errors e_t of variances s_t; with theta the drift and eta the logarithms of the
+process and the observation deviation,
+
+    l(theta, eta) = -1/2 sum_t log(2 pi s_t) + e_t^2 / s_t
+    H             = sum_t de_t de_t^T / s_t + ds_t ds_t^T / (2 s_t^2)      (Fisher information, given the past)
+    (theta, eta) <- (theta, eta) + H^{-1} dl                                           (Fisher scoring)
+    (theta, eta)  ~ N(its end, H^{-1} J H^{-1})
+
+with J the long-run variance of the scores, from sums over blocks as in `gibbs_posterior`: what the Gaussian
+filter leaves out, and noise that is not as assumed, change J and not H. The deviations of both noises are
+learned with the drift, and the bars on theta are those with eta unknown.
+
+H is never negative. A direction with less information than ``least`` is not identified (a step along it of
+length one costs less than half a unit of log likelihood): it is neither moved nor drawn, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_trials, one_of
+from palrnn.engine.kernel import pin_blas
+from palrnn.engine.progress import Progress, listening
+from palrnn.engine.seeds import generator
+from palrnn.geometry.kernels.gaussian_filter import innovation_derivatives, innovations
+from palrnn.model import ALRNN, PALRNN
+
+CALIBRATIONS = ("sandwich", "none")
+# half of a central difference: its error is a millionth of a third derivative, that of rounding less
+_STEP = 1e-4
+# deviations below this part of the data's are as good as none
+_FLOOR = 2e-3
+# numbers that derivatives may take: 1.6 GB
+_MOST = 200_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodPosterior:
+    """A Gaussian around ``model`` over what the data identify: theta_hat + factor e.
+
+    ``factor (p, r)``, e standard normal, or of Student's t with ``freedom`` degrees where the variance is
+    known from blocks. ``unidentified`` directions, of theta and both noises, are the same in all draws.
+    ``palrnn`` is the model with the noise that belongs to it, ``log_likelihood`` its value, ``rounds`` the
+    number of steps that were taken and ``left`` the length of the last, in standard deviations: more than
+    0.1 means that it has not arrived.
+    """
+
+    palrnn: PALRNN
+    factor: Floats = field(repr=False)
+    unidentified: int
+    log_likelihood: float
+    rounds: int
+    left: float
+    freedom: int | None = None
+
+    @property
+    def model(self) -> Any:
+        """The drift in the middle."""
+        return self.palrnn.drift
+
+    @property
+    def std(self) -> Floats:
+        """The standard deviation of each parameter, ``(p,)``, as far as it is identified."""
+        wider = 1.0 if self.freedom is None else self.freedom / (self.freedom - 2)
+        return np.asarray(np.sqrt(wider * (self.factor**2).sum(axis=1)))
+
+    def sample_theta(self, count: int, *, seed: int = 0) -> Floats:
+        """Return ``(count, p)`` drift parameters drawn from the posterior."""
+        pin_blas()
+        rng, count = generator(seed), as_int(count, "count", least=1)
+        noise = rng.standard_normal((count, self.factor.shape[1]))
+        if self.freedom is not None:
+            noise *= np.sqrt(self.freedom / rng.chisquare(self.freedom, size=(count, 1)))
+        return np.asarray(self.model.theta + noise @ self.factor.T)
+
+    def sample(self, count: int, *, seed: int = 0) -> list[Any]:
+        """Return ``count`` drifts drawn from the posterior."""
+        return [self.model.with_theta(theta) for theta in self.sample_theta(count, seed=seed)]
+
+    def __repr__(self) -> str:
+        late = "" if self.left < 0.1 else f", still {self.left:.2g} deviations to go"
+        return f"LikelihoodPosterior({self.palrnn!r}: {self.unidentified} directions not identified{late})"
+
+
+def likelihood_posterior(
+    model: PALRNN | ALRNN,
+    x: ArrayLike | Sequence[ArrayLike],
+    *,
+    calibration: str = "sandwich",
+    learn_noise: bool = True,
+    block: int | None = None,
+    least: float = 1.0,
+    iterations: int = 30,
+    progress: Progress | None = None,
+) -> LikelihoodPosterior:
+    """Climb the likelihood of ``x`` from ``model``, an AL-RNN or one with noise; return bars around the top.
+
+    ``x``, ``(T, N)`` or trials, is in the model's coordinates, NaN where not observed. Unless
+    ``learn_noise``, the deviations stay those of a given `PALRNN`. ``calibration="sandwich"`` has the spread
+    that the scores show, in blocks of ``block`` steps (None: twice the cube root of their number);
+    ``"none"`` that of the model as it is. ``iterations`` bounds the steps of Fisher scoring.
+
+    This is the method to use for parameters. It is meant for models whose units are observed, with some
+    hundreds of parameters at most; of hidden units little is identified. Training by it may cost a chaotic
+    model its attractor, as all learning by evidence does (docs/tuning.md): for invariants take `bootstrap`.
+    """
+    calibration = one_of(calibration, "calibration", CALIBRATIONS)
+    drift = model.drift if isinstance(model, PALRNN) else model
+    if not isinstance(drift, ALRNN) or drift.input_dim:
+        raise ValueError("model must be an ALRNN without inputs, or a PALRNN of one")
+    if isinstance(model, PALRNN) and not model.is_standard:
+        raise ValueError("model must have diagonal noises and first units that are observed")
+    if not learn_noise and not isinstance(model, PALRNN):
+        raise ValueError("learn_noise must be True for a model without noise")
+    trials = as_trials(x, "x", dim=drift.observed_dim, allow_nan=True)
+    if any(np.isnan(trial[0]).any() for trial in trials):
+        raise ValueError("x must start at a row without a gap")
+    steps = sum(len(trial) - 1 for trial in trials)
+    if steps * drift.observed_dim * (drift.theta.size + 2) * 2 > _MOST:
+        raise ValueError(
+            f"model has too many parameters for this method, {drift.theta.size} with {steps} steps"
+        )
+    length = round(2 * steps ** (1 / 3)) if block is None else as_int(block, "block", least=1)
+    problem = _Problem(trials, drift, model.gate_std if isinstance(model, PALRNN) else 0.0, bool(learn_noise))
+    least, most = as_float(least, "least", above=0.0), as_int(iterations, "iterations", least=0)
+    pin_blas()
+    with listening(progress, "likelihood") as report:
+        point, rounds, left = problem.start(model), 0, 0.0
+        here, damping = problem.at(point), 0.0
+        while rounds < most:
+            move, left = _step(here, least, damping)
+            report(rounds, most, {"log likelihood": here.value, "step": left})
+            if left < 0.01:
+                break
+            there = problem.moved(point, move)
+            value, rounds = problem.value(there), rounds + 1
+            if value < here.value - 1e-6 or not np.isfinite(value):
+                damping = max(4.0 * damping, 0.1)
+                if damping > 1e6:
+                    break
+                continue
+            point, damping = there, damping / 10.0 if damping > 1e-3 else 0.0
+            here = problem.at(point)
+    values, vectors = np.linalg.eigh(here.information)
+    kept = values > least
+    inverse = vectors[:, kept] / values[kept]
+    size, freedom = drift.theta.size, None
+    factor = inverse * np.sqrt(values[kept])
+    if calibration == "sandwich":
+        scores = np.concatenate([_sums(part, length) for part in here.scores])
+        if len(scores) < 4:
+            raise ValueError(f"block must fit into x at least four times, got {length} for {steps} steps")
+        scores = (scores - scores.mean(axis=0)) * np.sqrt(len(scores) / (len(scores) - 1))
+        factor, freedom = inverse @ (vectors[:, kept].T @ scores.T), len(scores) - 1
+    # directions of a noise that is at its floor have no information, and are not worth a count
+    asleep = 2 - problem.free(point).sum()
+    count = int((~kept).sum() - asleep)
+    return LikelihoodPosterior(problem.model(point), factor[:size], count, here.value, rounds, left, freedom)
+
+
+@dataclass(frozen=True, eq=False)
+class _Local:
+    """Log likelihood, gradient ``(p + 2,)``, Fisher information, and scores ``(T-1, p + 2)`` of trials."""
+
+    value: float
+    gradient: Floats
+    information: Floats
+    scores: list[Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    trials: list[Floats]
+    drift: ALRNN
+    gate_std: float
+    learn_noise: bool
+
+    @property
+    def floor(self) -> float:
+        """The smallest deviation of a noise."""
+        return _FLOOR * float(np.nanstd(np.concatenate(self.trials)))
+
+    def start(self, model: Any) -> Floats:
+        """The point of the model; one without noise shares its errors out between both."""
+        if isinstance(model, PALRNN):
+            stds = np.array([model.process.typical_std, model.observation.typical_std])
+        else:
+            errors = [x[1:] - self.drift.step(self.drift.embed(x[:-1]))[:, : x.shape[1]] for x in self.trials]
+            stds = np.full(2, 0.6 * float(np.sqrt(np.nanmean(np.square(np.concatenate(errors))))))
+        return np.concatenate([self.drift.theta, np.log(np.maximum(stds, self.floor))])
+
+    def free(self, point: Floats) -> Any:
+        """Which of the two noises are learned: those above the floor, unless both stay."""
+        return (point[-2:] > np.log(self.floor) + 1e-9) & self.learn_noise
+
+    def model(self, point: Floats) -> PALRNN:
+        process, observation = np.exp(point[-2:])
+        return PALRNN(self.drift.with_theta(point[:-2]), float(process), float(observation), self.gate_std)
+
+    def moved(self, point: Floats, move: Floats) -> Floats:
+        there = point + move
+        # a factor of e at most at once, and never below the floor
+        there[-2:] = np.clip(there[-2:], point[-2:] - 1.0, point[-2:] + 1.0)
+        there[-2:] = np.maximum(there[-2:], np.log(self.floor))
+        return np.asarray(there)
+
+    def value(self, point: Floats) -> float:
+        total = 0.0
+        for x in self.trials:
+            error, variance = np.empty((len(x) - 1, x.shape[1])), np.empty((len(x) - 1, x.shape[1]))
+            theta, logs, more = self._arguments(point, x)
+            innovations(theta, *more[:2], np.exp(logs), *more[2:], x, error, variance)
+            total += _log_likelihood(error, variance)
+        return total
+
+    def at(self, point: Floats) -> _Local:
+        size = len(point)
+        steps = np.full(size, _STEP)
+        steps[-2:] = np.where(self.free(point), _STEP, 0.0)
+        value, information, scores = 0.0, np.zeros((size, size)), []
+        for x in self.trials:
+            shape = (len(x) - 1, x.shape[1])
+            error, variance = np.empty(shape), np.empty(shape)
+            derror, dvariance = np.empty((size, *shape)), np.empty((size, *shape))
+            theta, logs, more = self._arguments(point, x)
+            innovation_derivatives(
+                theta, *more[:2], logs, *more[2:], x, steps, error, variance, derror, dvariance
+            )
+            value += _log_likelihood(error, variance)
+            first = (derror / np.sqrt(variance)).reshape(size, -1)
+            second = (dvariance / (np.sqrt(2.0) * variance)).reshape(size, -1)
+            information += first @ first.T + second @ second.T
+            slope = 0.5 * (error**2 / variance - 1.0) / variance
+            scores.append(((-error / variance) * derror + slope * dvariance).sum(axis=2).T)
+        gradient = np.sum([part.sum(axis=0) for part in scores], axis=0)
+        return _Local(value, gradient, information, scores)
+
+    def _arguments(self, point: Floats, x: Floats) -> tuple[Floats, Floats, tuple[Any, ...]]:
+        drift, logs = self.drift, point[-2:].copy()
+        first = np.full(drift.latent_dim, np.exp(2.0 * logs[0]))
+        # a first row is a measurement of its state, hidden units are as embedded
+        first[: drift.observed_dim] = np.exp(2.0 * logs[1])
+        start = np.ascontiguousarray(drift.embed(x[0]))
+        return point[:-2].copy(), logs, (drift.latent_dim, drift.gated, self.gate_std, start, first)
+
+
+def _log_likelihood(error: Floats, variance: Floats) -> float:
+    return -0.5 * float((np.log(2.0 * np.pi * variance) + error**2 / variance).sum())
+
+
+def _step(here: _Local, least: float, damping: float) -> tuple[Floats, float]:
+    """Return the step along what is identified, and its undamped length in standard deviations."""
+    values, vectors = np.linalg.eigh(here.information)
+    kept = values > least
+    along = vectors[:, kept].T @ here.gradient
+    move = vectors[:, kept] @ (along / (values[kept] * (1.0 + damping)))
+    return move, float(np.sqrt((along**2 / values[kept]).sum() / max(1, kept.sum())))
+
+
+def _sums(scores: Floats, length: int) -> Floats:
+    """Return the sums over blocks of ``scores (T, p)``; what is left at the end joins the last."""
+    edges = np.arange(0, max(1, len(scores) // length) * length, length)
+    return np.asarray(np.add.reduceat(scores, edges, axis=0))
