@@ -7,6 +7,7 @@ from palrnn.geometry.geometries import compare_geometries
 from palrnn.geometry.gibbs import SandwichPosterior, gibbs_posterior
 from palrnn.geometry.information import IndefiniteInformationWarning, ObservedInformation
 from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
+from palrnn.geometry.likelihood import LikelihoodPosterior, likelihood_posterior
 from palrnn.geometry.louis import LouisTerms, louis_terms
 from palrnn.geometry.observed import observed_information
 from palrnn.geometry.paper_target import PaperPathDerivatives, paper_path_derivatives
@@ -31,6 +32,7 @@ __all__ = [
     "InformationConfig",
     "InvariantErrorBars",
     "LaplacePosterior",
+    "LikelihoodPosterior",
     "LouisTerms",
     "Mismatch",
     "ModelDraws",
@@ -48,6 +50,7 @@ __all__ = [
     "itf_fisher",
     "itf_trace",
     "laplace",
+    "likelihood_posterior",
     "louis_terms",
     "mismatch",
     "observed_information",

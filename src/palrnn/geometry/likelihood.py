@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize
 
 from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_trials, one_of
 from palrnn.engine.kernel import pin_blas
@@ -271,3 +272,17 @@ def _sums(scores: Floats, length: int) -> Floats:
     """Return the sums over blocks of ``scores (T, p)``; what is left at the end joins the last."""
     edges = np.arange(0, max(1, len(scores) // length) * length, length)
     return np.asarray(np.add.reduceat(scores, edges, axis=0))
+
+
+def fit_noise(drift: ALRNN, x: ArrayLike | Sequence[ArrayLike]) -> PALRNN:
+    """Return ``drift`` as it is with the two deviations under which ``x`` is most likely."""
+    trials = as_trials(x, "x", dim=as_instance(drift, "drift", ALRNN).observed_dim, allow_nan=True)
+    problem = _Problem(trials, drift, 0.0, True)
+    start, least = problem.start(drift), np.log(problem.floor)
+
+    def loss(logs: Floats) -> float:
+        value = problem.value(np.concatenate([drift.theta, np.maximum(logs, least)]))
+        return -value if np.isfinite(value) else 1e300
+
+    found = minimize(loss, start[-2:], method="Nelder-Mead", options={"xatol": 0.02, "fatol": 0.1}).x
+    return problem.model(np.concatenate([drift.theta, np.maximum(found, least)]))

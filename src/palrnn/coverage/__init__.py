@@ -1,0 +1,5 @@
+"""Do the error bars hold? The study behind docs/uncertainty.md."""
+
+from palrnn.coverage.study import CoverageStudy, coverage_status, coverage_study, is_coverage_folder
+
+__all__ = ["CoverageStudy", "coverage_status", "coverage_study", "is_coverage_folder"]
