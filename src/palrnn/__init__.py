@@ -102,6 +102,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "windowed_evidence",
     ),
     "geometry": (
+        "Bars",
         "GeometryComparison",
         "GeometryConfig",
         "ITFOperator",
@@ -124,6 +125,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "likelihood_posterior",
         "louis_terms",
         "mismatch",
+        "model_bars",
         "observed_information",
         "paper_path_derivatives",
         "path_information",

@@ -83,7 +83,9 @@ def _observed(work: Work) -> Drawn:
     hidden = work.model.latent_dim > work.model.observed_dim
     model = fit_noise(work.model, work.x) if hidden else likelihood_posterior(work.model, work.x).palrnn
     # a first row is a measurement of its state
-    model = PALRNN(model.drift, model.process, model.observation, model.gate_std, model.observation.typical_std)
+    model = PALRNN(
+        model.drift, model.process, model.observation, model.gate_std, model.observation.typical_std
+    )
     count = min(_FEW if hidden else _WINDOWS, (len(work.x) - 1) // _WINDOW)
     starts = np.linspace(0, len(work.x) - _WINDOW - 1, count).astype(int)
     total = np.zeros((model.drift.theta.size, model.drift.theta.size))

@@ -24,7 +24,16 @@ from palrnn.engine.files import write_bytes
 from palrnn.engine.folders import check_folder, writable_folder
 from palrnn.engine.progress import Progress
 from palrnn.engine.tables import from_records, write_table
-from palrnn.sweeps import Store, Tally, Task, archive_contents, engine_for, sweep_status, write_archive
+from palrnn.sweeps import (
+    Store,
+    Tally,
+    Task,
+    archive_contents,
+    closure,
+    engine_for,
+    sweep_status,
+    write_archive,
+)
 from palrnn.sweeps import run as run_tasks
 from palrnn.sweeps.archive import restore_times
 
@@ -92,10 +101,10 @@ def is_coverage_folder(folder: str | os.PathLike[str]) -> bool:
 
 
 def study_tasks(settings: CoverageSettings) -> list[Task]:
-    """Return all tasks: forecasts, then of all settings the first data set before any second."""
+    """Return all tasks, with what they need; of all settings the first data set before any second."""
     planned = sorted(_plan(settings), key=lambda part: part[0])
     bars = [_bars(model, method, each) for _, model, method, each in planned]
-    return [*_forecast_tasks(settings), *bars]
+    return closure([*bars, *_forecast_tasks(settings)])
 
 
 def _bars(model: Task, method: str, each: TruthSettings) -> Task:

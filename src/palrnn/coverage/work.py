@@ -11,6 +11,7 @@ from palrnn.coverage.truths import dataset_seed, truth
 from palrnn.engine.checks import Floats
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
+from palrnn.geometry.bars import draws_interval
 from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
 from palrnn.sweeps import Kind, Task
 
@@ -62,26 +63,10 @@ def make_bars(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, A
     values = np.array([known.measure(each, scale, raw) for each in found.models])
     result: dict[str, Any] = {"names": list(known.names), "truth": known.true_values(settings["process"])}
     result |= {"model": known.measure(model, scale, raw), "notes": found.notes}
-    result["answers"] = np.isfinite(values).sum(axis=0) if len(values) else np.zeros(len(known.names))
     for level in LEVELS:
-        low, high = interval(values, level, len(known.names))
-        result |= {f"low {level:g}": low, f"high {level:g}": high}
+        ends = [draws_interval(column, level) for column in values.reshape(-1, len(known.names)).T]
+        result |= {f"low {level:g}": [low for low, _ in ends], f"high {level:g}": [high for _, high in ends]}
     return result
-
-
-def interval(values: Floats, level: float, count: int) -> tuple[Floats, Floats]:
-    """Return the central interval of each column of ``values (n, count)``; NaN where half have no answer.
-
-    Of n draws and the truth, if they are alike, each order is as likely: the ends are at the ranks
-    (n + 1) q, with which few draws cover as much as many.
-    """
-    low, high = np.full(count, np.nan), np.full(count, np.nan)
-    for k in range(count if len(values) else 0):
-        kept = values[np.isfinite(values[:, k]), k]
-        if 2 * len(kept) >= len(values):
-            tails = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
-            low[k], high[k] = np.quantile(kept, tails, method="weibull")
-    return low, high
 
 
 def raw_series(settings: dict[str, Any]) -> Floats:

@@ -1,5 +1,6 @@
 """How sharp each objective is: the ITF Fisher, the observed information by Louis, and their mismatch."""
 
+from palrnn.geometry.bars import Bars, model_bars
 from palrnn.geometry.comparison import Mismatch, curvature_gap, mismatch, subspace_overlap
 from palrnn.geometry.config import GeometryConfig, InformationConfig
 from palrnn.geometry.exact import ExactInformation
@@ -24,6 +25,7 @@ from palrnn.geometry.summary import GeometryComparison
 from palrnn.geometry.toy import ToyInformation, ToyStudy, toy_information, toy_series, toy_study
 
 __all__ = [
+    "Bars",
     "ExactInformation",
     "GeometryComparison",
     "GeometryConfig",
@@ -53,6 +55,7 @@ __all__ = [
     "likelihood_posterior",
     "louis_terms",
     "mismatch",
+    "model_bars",
     "observed_information",
     "paper_path_derivatives",
     "path_information",

@@ -14,11 +14,18 @@ from palrnn.runs.folder import RunFolder
 from palrnn.runs.imputation import Imputed
 from palrnn.runs.reconstruction import Reconstruction
 from palrnn.runs.record import RunRecord, TuningSettings, TuningTask
-from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
+from palrnn.runs.settings import (
+    BarSettings,
+    FilterSettings,
+    GeometrySettings,
+    InvariantSettings,
+    ReportSettings,
+)
 from palrnn.runs.tracking import Tracking
 from palrnn.runs.training import reconstruct
 
 __all__ = [
+    "BarSettings",
     "FilterSettings",
     "Findings",
     "GeometrySettings",
