@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as clock
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -54,16 +55,11 @@ def bootstrap_command(
     The folder receives the first model as a run in base/, the others in members/, and the figures of
     each model with their intervals in base/findings/bars.json.
     """
-    own = {"models": models, "method": method, "block": block, "updates": member_updates, "seed": seed}
-    own |= {"workers": workers, "scheduler": scheduler}
-    data = {"steps": steps, "dt": dt, "observation_std": observation_std, "columns": columns or None}
-    training = {"latent_dim": latent_dim, "gated": gated, "tau": tau, "updates": updates}
-    training |= {"sequence_length": sequence_length}
-    own, data, training = (
-        {name: value for name, value in part.items() if value is not None} for part in (own, data, training)
-    )
-    from pathlib import Path
-
+    own = _given(models=models, method=method, block=block, updates=member_updates, seed=seed)
+    own |= _given(workers=workers, scheduler=scheduler)
+    data = _given(steps=steps, dt=dt, observation_std=observation_std, columns=columns or None)
+    training = _given(latent_dim=latent_dim, gated=gated, tau=tau, updates=updates)
+    training |= _given(sequence_length=sequence_length)
     from palrnn.data import Dataset
     from palrnn.ensembles import bootstrap
     from palrnn.runs import Reconstruction, reconstruct
@@ -92,3 +88,7 @@ def bootstrap_command(
         listing(("figure", "first model", "from", "to"), rows),
         f"wrote {output}/",
     )
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}

@@ -90,7 +90,7 @@ def evaluate_command(
     verdict = result.verdict(settings)
     values = {"run": run, "reference": compared, "dt": result.dt, **card.to_dict()}
     values["verdict"] = verdict.to_dict()
-    parts = [*verdict_lines(card, verdict), invariants_table([card], reference=compared)]
+    parts: list[Any] = [*verdict_lines(card, verdict), invariants_table([card], reference=compared)]
     if bars is not None:
         found = _bars(result, bars, draws, settings.seed, voice)
         values["bars"] = found.to_dict()
@@ -113,7 +113,7 @@ def _bars(result: Reconstruction, method: str, draws: int | None, seed: int, voi
     how: dict[str, Any] = {"seed": seed} | ({} if draws is None else {"count": draws})
     if method not in METHODS:
         return result.bars(method, progress=voice.progress("error bars"), **how)
-    models = {"models": draws or 20, "method": method, "seed": seed}
+    models: dict[str, Any] = {"models": draws or 20, "method": method, "seed": seed}
     ensemble = bootstrap(
         training_data(result), base=result, workers=1, progress=voice.progress("models"), **models
     )

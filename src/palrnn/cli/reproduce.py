@@ -50,8 +50,8 @@ def reproduce_command(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Also write the comparison with the paper as a Markdown page, with the folder's notes.md; of "
-            "coverage: write the tables between the marks of a page.",
+            help="Also write the comparison with the paper as a Markdown page, with the folder's notes.md; "
+            "of coverage: write the tables between the marks of a page.",
         ),
     ] = None,
     json: JsonFlag = False,

@@ -7,13 +7,14 @@ persistence (the last row), and an ensemble of echo-state networks with their ow
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from palrnn.coverage.methods import Work, drawn_models
-from palrnn.coverage.truths import dataset_seed, truth
 from palrnn.coverage.reservoir import reservoir_ensemble
+from palrnn.coverage.truths import dataset_seed, truth
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats
 from palrnn.engine.seeds import generator, kernel_seed
@@ -74,10 +75,10 @@ def forecast_truth(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[s
             ahead = Forecast(np.clip(np.where(np.isnan(paths), 1e3, paths), -1e3, 1e3))
             scores.setdefault(name, []).append((ahead.coverage(target, 0.9), ahead.crps(target)))
     edges = np.round(np.array((0.0, *BINS)) * time).astype(int)
-    result = []
+    result: list[dict[str, Any]] = []
     for name, parts in scores.items():
         held_share, crps = (np.mean([part[k] for part in parts], axis=(0, 2)) for k in (0, 1))
-        for first, last in zip(edges, edges[1:], strict=False):
+        for first, last in pairwise(edges):
             row = {"forecaster": name, "until": BINS[len(result) % len(BINS)]}
             row |= {"coverage": held_share[first:last].mean(), "crps": crps[first:last].mean()}
             result.append(row)

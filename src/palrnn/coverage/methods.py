@@ -1,4 +1,4 @@
-"""The ways to error bars that are compared: each takes a trained model and its data and gives draws of models.
+"""The ways to error bars that are compared: a trained model and its data in, draws of models out.
 
 - ``itf laplace``: the loss of teacher forcing taken for a likelihood, around the trained model.
 - ``sandwich``, ``temperature``: the Gibbs posterior of teacher forcing, calibrated (`gibbs_posterior`).
@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ class Drawn:
     """Models that stand for what is not known, and what there is to say about them."""
 
     models: list[Any]
-    notes: dict[str, float]
+    notes: Mapping[str, float]
 
 
 def drawn_models(method: str, work: Work) -> Drawn:

@@ -15,9 +15,9 @@ _MARK = re.compile(r"(<!-- coverage: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def update_page(page: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
-    """Write what the tables in ``folder`` say between the marks of ``page``: parameters, invariants, forecasts.
+    """Write what the tables in ``folder`` say between the marks of ``page``.
 
-    A mark is ``<!-- coverage: parameters -->`` and its end ``<!-- end -->``.
+    A mark is ``<!-- coverage: parameters -->`` (or invariants, or forecasts), its end ``<!-- end -->``.
     """
     file = Path(page)
     text = file.read_text(encoding="utf-8")

@@ -39,7 +39,7 @@ class Reservoir:
         self.W = self.radius * matrix / np.abs(np.linalg.eigvals(matrix)).max()
         self.V = self.scale * rng.uniform(-1, 1, (self.units, self.dim))
         self.b = self.scale * rng.uniform(-1, 1, self.units)
-        self.U = np.zeros((self.dim, self.units + self.dim + 1))
+        self.U: Floats = np.zeros((self.dim, self.units + self.dim + 1))
         self.error = np.zeros(self.dim)
 
     def advance(self, r: Floats, x: Floats) -> Floats:
@@ -58,7 +58,7 @@ class Reservoir:
         features = self._features(self.states(x[:-1]), x[:-1])[_WASHOUT:]
         targets = np.diff(x, axis=0)[_WASHOUT:]
         gram = features.T @ features + self.ridge * np.eye(features.shape[1])
-        self.U = np.linalg.solve(gram, features.T @ targets).T
+        self.U = np.ascontiguousarray(np.linalg.solve(gram, features.T @ targets).T)
         self.error = (targets - features @ self.U.T).std(axis=0)
         return self
 

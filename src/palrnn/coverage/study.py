@@ -150,12 +150,12 @@ def study_tables(settings: CoverageSettings, store: Store) -> dict[str, Rows]:
             seconds = timings.get(task.hash, {}).get("seconds", np.nan)
             groups.setdefault(key, []).append((found, seconds))
     single, together = Rows(), Rows()
-    for key, found in groups.items():
-        names = found[0][0]["names"]
+    for key, parts in groups.items():
+        names = parts[0][0]["names"]
         kinds = [_kind(name) for name in names]
         for kind in dict.fromkeys(kinds):
-            together.append(_row(key, kind, found, [k for k, each in enumerate(kinds) if each == kind]))
-        single += [_row(key, name, found, [k]) for k, name in enumerate(names)]
+            together.append(_row(key, kind, parts, [k for k, each in enumerate(kinds) if each == kind]))
+        single += [_row(key, name, parts, [k]) for k, name in enumerate(names)]
     return {"coverage": single, "methods": together, "forecasts": _forecast_rows(settings, store)}
 
 
@@ -193,16 +193,15 @@ def _median(values: Any) -> float:
 
 
 def _forecast_rows(settings: CoverageSettings, store: Store) -> Rows:
-    results = [store.result_or_empty(task) for task in _forecast_tasks(settings)]
     parts: dict[tuple[str, float], list[dict[str, float]]] = {}
-    for found in results:
-        for row in found.get("rows", ()):
-            parts.setdefault((row["forecaster"], row["until"]), []).append(row)
+    for task in _forecast_tasks(settings):
+        for each in store.result_or_empty(task).get("rows", ()):
+            parts.setdefault((each["forecaster"], each["until"]), []).append(each)
     rows = Rows()
-    for (name, until), found in parts.items():
-        row: dict[str, Any] = {"forecaster": name, "until": until, "datasets": len(found)}
+    for (name, until), scores in parts.items():
+        row: dict[str, Any] = {"forecaster": name, "until": until, "datasets": len(scores)}
         for what in ("coverage", "crps"):
-            values = np.array([each[what] for each in found])
+            values = np.array([score[what] for score in scores])
             error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
             row |= {what: float(values.mean()), f"{what} error": float(error)}
         rows.append(row)

@@ -20,7 +20,7 @@ from palrnn.engine.seeds import generator
 from palrnn.forcing import TrainConfig
 from palrnn.invariants import fixed_points, lyapunov_spectrum
 from palrnn.invariants.lyapunov import DivergenceError
-from palrnn.model import ALRNN, PALRNN
+from palrnn.model import ALRNN, PALRNN, Forcing
 
 _DISCARD = 500
 # steps behind an exponent: its own error is then a hundredth of a flow's
@@ -71,7 +71,7 @@ class _Map(Truth):
         return TrainConfig(
             latent_dim=self.drift.latent_dim,
             gated=self.drift.gated,
-            tau=1,
+            forcing=Forcing.identity(1),
             updates=updates,
             learning_rate=2e-2,
             final_learning_rate=1e-4,
@@ -113,12 +113,12 @@ def identified(model: ALRNN) -> Floats:
 class Linear(_Map):
     """A damped rotation; without process noise, which alone keeps it going, one that is not damped."""
 
-    drift = ALRNN(np.zeros(2), [[0.88, -0.27], [0.37, 0.83]], np.zeros(2), np.eye(2), 0)
+    drift = ALRNN(np.zeros(2), np.array([[0.88, -0.27], [0.37, 0.83]]), np.zeros(2), np.eye(2), 0)
 
     def _drift(self, process: float) -> ALRNN:
         if process > 0.0:
             return self.drift
-        turn = [[np.cos(0.4), -np.sin(0.4)], [np.sin(0.4), np.cos(0.4)]]
+        turn = np.array([[np.cos(0.4), -np.sin(0.4)], [np.sin(0.4), np.cos(0.4)]])
         return ALRNN(np.zeros(2), turn, np.zeros(2), np.eye(2), 0)
 
 
@@ -126,9 +126,9 @@ class Switching(_Map):
     """An AL-RNN of three units and one gate that circles by itself (its exponents are 0, -0.17, -0.49)."""
 
     drift = ALRNN(
-        [0.72, 0.70, 0.53],
-        [[0.0, -0.68, -0.50], [0.05, -0.38, -0.86], [-1.04, -0.32, -0.58]],
-        [-0.26, 0.07, 0.37],
+        np.array([0.72, 0.70, 0.53]),
+        np.array([[0.0, -0.68, -0.50], [0.05, -0.38, -0.86], [-1.04, -0.32, -0.58]]),
+        np.array([-0.26, 0.07, 0.37]),
         np.eye(3),
         1,
     )
@@ -152,15 +152,22 @@ class Flow(Truth):
         return self.system.customary_dt
 
     def series(self, process: float, observation: float, rows: int, seed: int) -> Floats:
+        """Return ``(rows, N)`` noisy observations, raw."""
         states = self.system.simulate(rows, dt=self.dt, process_std=process, seed=seed)
         return add_observation_noise(states, observation, seed=seed)
 
     def training(self, updates: int, rows: int) -> TrainConfig:
+        """Return how a model of it is trained."""
         return TrainConfig(
-            latent_dim=20, gated=8, tau=self.tau, updates=updates, sequence_length=min(200, rows // 10)
+            latent_dim=20,
+            gated=8,
+            forcing=Forcing.identity(self.tau),
+            updates=updates,
+            sequence_length=min(200, rows // 10),
         )
 
     def measure(self, model: Any, standardizer: Standardizer, x: Floats) -> Floats:
+        """Return the largest exponent of ``model`` and the position of its fixed point, if it has it."""
         found = np.full(4, np.nan)
         try:
             how: dict[str, Any] = {"steps": _STEPS, "discard": 2000, "dt": self.dt, "k": 1}

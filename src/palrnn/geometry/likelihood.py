@@ -7,7 +7,7 @@ from those before it, with errors e_t of variances s_t; with theta the drift and
 process and the observation deviation,
 
     l(theta, eta) = -1/2 sum_t log(2 pi s_t) + e_t^2 / s_t
-    H             = sum_t de_t de_t^T / s_t + ds_t ds_t^T / (2 s_t^2)      (Fisher information, given the past)
+    H             = sum_t de_t de_t^T / s_t + ds_t ds_t^T / (2 s_t^2)    (Fisher information, given the past)
     (theta, eta) <- (theta, eta) + H^{-1} dl                                           (Fisher scoring)
     (theta, eta)  ~ N(its end, H^{-1} J H^{-1})
 
@@ -34,7 +34,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
 from palrnn.geometry.kernels.gaussian_filter import innovation_derivatives, innovations
-from palrnn.model import ALRNN, PALRNN
+from palrnn.model import ALRNN, PALRNN, Surrogate
 
 CALIBRATIONS = ("sandwich", "none")
 # half of a central difference: its error is a millionth of a third derivative, that of rounding less
@@ -94,7 +94,7 @@ class LikelihoodPosterior:
 
 
 def likelihood_posterior(
-    model: PALRNN | ALRNN,
+    model: Surrogate | PALRNN,
     x: ArrayLike | Sequence[ArrayLike],
     *,
     calibration: str = "sandwich",
@@ -216,11 +216,11 @@ class _Problem:
         return np.asarray(there)
 
     def value(self, point: Floats) -> float:
-        total = 0.0
+        total, sizes = 0.0, (self.drift.latent_dim, self.drift.gated)
         for x in self.trials:
             error, variance = np.empty((len(x) - 1, x.shape[1])), np.empty((len(x) - 1, x.shape[1]))
-            theta, logs, more = self._arguments(point, x)
-            innovations(theta, *more[:2], np.exp(logs), *more[2:], x, error, variance)
+            theta, deviations, (start, first) = point[:-2].copy(), np.exp(point[-2:]), self._start(point, x)
+            innovations(theta, *sizes, deviations, self.gate_std, start, first, x, error, variance)
             total += _log_likelihood(error, variance)
         return total
 
@@ -233,9 +233,22 @@ class _Problem:
             shape = (len(x) - 1, x.shape[1])
             error, variance = np.empty(shape), np.empty(shape)
             derror, dvariance = np.empty((size, *shape)), np.empty((size, *shape))
-            theta, logs, more = self._arguments(point, x)
+            theta, logs, (start, variances) = point[:-2].copy(), point[-2:].copy(), self._start(point, x)
+            units, gated = self.drift.latent_dim, self.drift.gated
             innovation_derivatives(
-                theta, *more[:2], logs, *more[2:], x, steps, error, variance, derror, dvariance
+                theta,
+                units,
+                gated,
+                logs,
+                self.gate_std,
+                start,
+                variances,
+                x,
+                steps,
+                error,
+                variance,
+                derror,
+                dvariance,
             )
             value += _log_likelihood(error, variance)
             first = (derror / np.sqrt(variance)).reshape(size, -1)
@@ -246,13 +259,11 @@ class _Problem:
         gradient = np.sum([part.sum(axis=0) for part in scores], axis=0)
         return _Local(value, gradient, information, scores)
 
-    def _arguments(self, point: Floats, x: Floats) -> tuple[Floats, Floats, tuple[Any, ...]]:
-        drift, logs = self.drift, point[-2:].copy()
-        first = np.full(drift.latent_dim, np.exp(2.0 * logs[0]))
-        # a first row is a measurement of its state, hidden units are as embedded
-        first[: drift.observed_dim] = np.exp(2.0 * logs[1])
-        start = np.ascontiguousarray(drift.embed(x[0]))
-        return point[:-2].copy(), logs, (drift.latent_dim, drift.gated, self.gate_std, start, first)
+    def _start(self, point: Floats, x: Floats) -> tuple[Floats, Floats]:
+        """Return mean and variances of the first state: measured where observed, else as embedded."""
+        first = np.full(self.drift.latent_dim, np.exp(2.0 * point[-2]))
+        first[: self.drift.observed_dim] = np.exp(2.0 * point[-1])
+        return np.ascontiguousarray(self.drift.embed(x[0])), first
 
 
 def _log_likelihood(error: Floats, variance: Floats) -> float:

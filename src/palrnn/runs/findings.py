@@ -8,9 +8,9 @@ Error bars are the finding ``bars``, ``findings/bars.json`` (`Bars.to_dict`):
     {"method": "blocks", "coverage": 0.9, "models": 20,
      "figures": {"exponent 1": {"value": 0.91, "low": 0.85, "high": 0.95, "draws": [0.9, null, ...]}, ...}}
 
-``value`` is that of the model itself, ``low`` and ``high`` the ends of the interval (null: no answer in half of
-the draws). Figures: ``exponent K``, ``Kaplan-Yorke dimension``, ``D_stsp``, ``D_H``, ``fixed point K COLUMN``,
-``fixed point K |eigenvalue J|``, ``curvature gap``.
+``value`` is that of the model itself, ``low`` and ``high`` the ends of the interval (null: no answer in half
+of the draws). Figures: ``exponent K``, ``Kaplan-Yorke dimension``, ``D_stsp``, ``D_H``, ``fixed point K
+COLUMN``, ``fixed point K |eigenvalue J|``, ``curvature gap``.
 """
 
 from __future__ import annotations
