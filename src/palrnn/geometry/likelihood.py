@@ -4,7 +4,7 @@ Teacher forcing takes what was measured for the state. Where measurements are no
 parameters than the true ones (errors in variables), and no spread around them covers the difference. The
 likelihood of a model that knows both noises has no such bias. A Gaussian filter predicts each observation
 from those before it, with errors e_t of variances s_t; with theta the drift and eta the logarithms of the
-process and the observation deviation,
+deviations of the process in each unit and of the observation in each coordinate,
 
     l(theta, eta) = -1/2 sum_t log(2 pi s_t) + e_t^2 / s_t
     H             = sum_t de_t de_t^T / s_t + ds_t ds_t^T / (2 s_t^2)    (Fisher information, given the past)
@@ -12,8 +12,8 @@ process and the observation deviation,
     (theta, eta)  ~ N(its end, H^{-1} J H^{-1})
 
 with J the long-run variance of the scores, from sums over blocks as in `gibbs_posterior`: what the Gaussian
-filter leaves out, and noise that is not as assumed, change J and not H. The deviations of both noises are
-learned with the drift, and the bars on theta are those with eta unknown.
+filter leaves out, and noise that is not as assumed, change J and not H. The deviations are learned with the
+drift, and the bars on theta are those with eta unknown.
 
 H is never negative. A direction with less information than ``least`` is not identified (a step along it of
 length one costs less than half a unit of log likelihood): it is neither moved nor drawn, and counted.
@@ -34,7 +34,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
 from palrnn.geometry.kernels.gaussian_filter import innovation_derivatives, innovations
-from palrnn.model import ALRNN, PALRNN, Surrogate
+from palrnn.model import ALRNN, PALRNN, Noise, Surrogate
 
 CALIBRATIONS = ("sandwich", "none")
 # half of a central difference: its error is a millionth of a third derivative, that of rounding less
@@ -50,7 +50,7 @@ class LikelihoodPosterior:
     """A Gaussian around ``model`` over what the data identify: theta_hat + factor e.
 
     ``factor (p, r)``, e standard normal, or of Student's t with ``freedom`` degrees where the variance is
-    known from blocks. ``unidentified`` directions, of theta and both noises, are the same in all draws.
+    known from blocks. ``unidentified`` directions, of theta and the noises, are the same in all draws.
     ``palrnn`` is the model with the noise that belongs to it, ``log_likelihood`` its value, ``rounds`` the
     number of steps that were taken and ``left`` the length of the last, in standard deviations: more than
     0.1 means that it has not arrived.
@@ -108,7 +108,7 @@ def likelihood_posterior(
 
     ``x``, ``(T, N)`` or trials, is in the model's coordinates, NaN where not observed. Unless
     ``learn_noise``, the deviations stay those of a given `PALRNN`. ``calibration="sandwich"`` has the spread
-    that the scores show, in blocks of ``block`` steps (None: twice the cube root of their number);
+    that the scores show, in blocks of ``block`` steps (None: the cube root of their number);
     ``"none"`` that of the model as it is. ``iterations`` bounds the steps of Fisher scoring.
 
     This is the method to use for parameters. It is meant for models whose units are observed, with some
@@ -127,11 +127,11 @@ def likelihood_posterior(
     if any(np.isnan(trial[0]).any() for trial in trials):
         raise ValueError("x must start at a row without a gap")
     steps = sum(len(trial) - 1 for trial in trials)
-    if steps * drift.observed_dim * (drift.theta.size + 2) * 2 > _MOST:
+    if 2 * steps * drift.observed_dim * drift.theta.size > _MOST:
         raise ValueError(
             f"model has too many parameters for this method, {drift.theta.size} with {steps} steps"
         )
-    length = round(2 * steps ** (1 / 3)) if block is None else as_int(block, "block", least=1)
+    length = round(steps ** (1 / 3)) if block is None else as_int(block, "block", least=1)
     problem = _Problem(trials, drift, model.gate_std if isinstance(model, PALRNN) else 0.0, bool(learn_noise))
     least, most = as_float(least, "least", above=0.0), as_int(iterations, "iterations", least=0)
     pin_blas()
@@ -159,19 +159,23 @@ def likelihood_posterior(
     factor = inverse * np.sqrt(values[kept])
     if calibration == "sandwich":
         scores = np.concatenate([_sums(part, length) for part in here.scores])
-        if len(scores) < 4:
-            raise ValueError(f"block must fit into x at least four times, got {length} for {steps} steps")
-        scores = (scores - scores.mean(axis=0)) * np.sqrt(len(scores) / (len(scores) - 1))
-        factor, freedom = inverse @ (vectors[:, kept].T @ scores.T), len(scores) - 1
+        # at the top the scores are as small as the parameters can make them: each has cost a degree of freedom
+        freedom = len(scores) - int(kept.sum())
+        if freedom < 4:
+            raise ValueError(
+                f"block must leave four more blocks than directions are identified, {int(kept.sum())}; got "
+                f"{len(scores)} blocks of {length} steps"
+            )
+        scores = scores * np.sqrt(len(scores) / freedom)
+        factor = inverse @ (vectors[:, kept].T @ scores.T)
     # directions of a noise that is at its floor have no information, and are not worth a count
-    asleep = 2 - problem.free(point).sum()
-    count = int((~kept).sum() - asleep)
+    count = int((~kept).sum() - (~problem.free(point)).sum())
     return LikelihoodPosterior(problem.model(point), factor[:size], count, here.value, rounds, left, freedom)
 
 
 @dataclass(frozen=True, eq=False)
 class _Local:
-    """Log likelihood, gradient ``(p + 2,)``, Fisher information, and scores ``(T-1, p + 2)`` of trials."""
+    """Log likelihood, gradient ``(n,)``, Fisher information ``(n, n)``, and scores ``(T-1, n)`` of trials."""
 
     value: float
     gradient: Floats
@@ -191,49 +195,57 @@ class _Problem:
         """The smallest deviation of a noise."""
         return _FLOOR * float(np.nanstd(np.concatenate(self.trials)))
 
+    @property
+    def size(self) -> int:
+        """p, the number of parameters of the drift, which come first in a point."""
+        return int(self.drift.theta.size)
+
     def start(self, model: Any) -> Floats:
         """The point of the model; one without noise shares its errors out between both."""
+        units, seen = self.drift.latent_dim, self.drift.observed_dim
         if isinstance(model, PALRNN):
-            stds = np.array([model.process.typical_std, model.observation.typical_std])
+            stds = np.sqrt(np.concatenate([model.process_variances, model.observation_variances]))
         else:
-            errors = [x[1:] - self.drift.step(self.drift.embed(x[:-1]))[:, : x.shape[1]] for x in self.trials]
-            stds = np.full(2, 0.6 * float(np.sqrt(np.nanmean(np.square(np.concatenate(errors))))))
+            errors = [x[1:] - self.drift.step(self.drift.embed(x[:-1]))[:, :seen] for x in self.trials]
+            each = 0.6 * np.sqrt(np.nanmean(np.square(np.concatenate(errors)), axis=0))
+            stds = np.concatenate([each, np.full(units - seen, each.mean()), each])
         return np.concatenate([self.drift.theta, np.log(np.maximum(stds, self.floor))])
 
     def free(self, point: Floats) -> Any:
-        """Which of the two noises are learned: those above the floor, unless both stay."""
-        return (point[-2:] > np.log(self.floor) + 1e-9) & self.learn_noise
+        """Which of the deviations are learned: those above the floor, unless all stay."""
+        return (point[self.size :] > np.log(self.floor) + 1e-9) & self.learn_noise
 
     def model(self, point: Floats) -> PALRNN:
-        process, observation = np.exp(point[-2:])
-        return PALRNN(self.drift.with_theta(point[:-2]), float(process), float(observation), self.gate_std)
+        deviations, units = np.exp(point[self.size :]), self.drift.latent_dim
+        noises = Noise.diagonal(deviations[:units]), Noise.diagonal(deviations[units:])
+        return PALRNN(self.drift.with_theta(point[: self.size]), *noises, self.gate_std)
 
     def moved(self, point: Floats, move: Floats) -> Floats:
-        there = point + move
+        there, noise = point + move, np.s_[self.size :]
         # a factor of e at most at once, and never below the floor
-        there[-2:] = np.clip(there[-2:], point[-2:] - 1.0, point[-2:] + 1.0)
-        there[-2:] = np.maximum(there[-2:], np.log(self.floor))
+        there[noise] = np.clip(there[noise], point[noise] - 1.0, point[noise] + 1.0)
+        there[noise] = np.maximum(there[noise], np.log(self.floor))
         return np.asarray(there)
 
     def value(self, point: Floats) -> float:
         total, sizes = 0.0, (self.drift.latent_dim, self.drift.gated)
         for x in self.trials:
             error, variance = np.empty((len(x) - 1, x.shape[1])), np.empty((len(x) - 1, x.shape[1]))
-            theta, deviations, (start, first) = point[:-2].copy(), np.exp(point[-2:]), self._start(point, x)
-            innovations(theta, *sizes, deviations, self.gate_std, start, first, x, error, variance)
+            theta, deviations, start = point[: self.size].copy(), np.exp(point[self.size :]), self._start(x)
+            innovations(theta, *sizes, deviations, self.gate_std, start, x, error, variance)
             total += _log_likelihood(error, variance)
         return total
 
     def at(self, point: Floats) -> _Local:
         size = len(point)
         steps = np.full(size, _STEP)
-        steps[-2:] = np.where(self.free(point), _STEP, 0.0)
+        steps[self.size :] = np.where(self.free(point), _STEP, 0.0)
         value, information, scores = 0.0, np.zeros((size, size)), []
         for x in self.trials:
             shape = (len(x) - 1, x.shape[1])
             error, variance = np.empty(shape), np.empty(shape)
             derror, dvariance = np.empty((size, *shape)), np.empty((size, *shape))
-            theta, logs, (start, variances) = point[:-2].copy(), point[-2:].copy(), self._start(point, x)
+            theta, logs, start = point[: self.size].copy(), point[self.size :].copy(), self._start(x)
             units, gated = self.drift.latent_dim, self.drift.gated
             innovation_derivatives(
                 theta,
@@ -242,7 +254,6 @@ class _Problem:
                 logs,
                 self.gate_std,
                 start,
-                variances,
                 x,
                 steps,
                 error,
@@ -259,11 +270,9 @@ class _Problem:
         gradient = np.sum([part.sum(axis=0) for part in scores], axis=0)
         return _Local(value, gradient, information, scores)
 
-    def _start(self, point: Floats, x: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variances of the first state: measured where observed, else as embedded."""
-        first = np.full(self.drift.latent_dim, np.exp(2.0 * point[-2]))
-        first[: self.drift.observed_dim] = np.exp(2.0 * point[-1])
-        return np.ascontiguousarray(self.drift.embed(x[0])), first
+    def _start(self, x: Floats) -> Floats:
+        """Return the mean of the first state: as measured where observed, else as embedded."""
+        return np.ascontiguousarray(self.drift.embed(x[0]))
 
 
 def _log_likelihood(error: Floats, variance: Floats) -> float:
@@ -286,14 +295,19 @@ def _sums(scores: Floats, length: int) -> Floats:
 
 
 def fit_noise(drift: ALRNN, x: ArrayLike | Sequence[ArrayLike]) -> PALRNN:
-    """Return ``drift`` as it is with the two deviations under which ``x`` is most likely."""
+    """Return ``drift`` as it is with the two deviations, one for all units, that make ``x`` most likely."""
     trials = as_trials(x, "x", dim=as_instance(drift, "drift", ALRNN).observed_dim, allow_nan=True)
-    problem = _Problem(trials, drift, 0.0, True)
-    start, least = problem.start(drift), np.log(problem.floor)
+    problem, units = _Problem(trials, drift, 0.0, True), drift.latent_dim
+    least = np.log(problem.floor)
+    start = np.log(np.exp(problem.start(drift)[-drift.observed_dim :]).mean())
+
+    def point(logs: Floats) -> Floats:
+        both = np.maximum(logs, least)
+        return np.concatenate([drift.theta, np.repeat(both, [units, drift.observed_dim])])
 
     def loss(logs: Floats) -> float:
-        value = problem.value(np.concatenate([drift.theta, np.maximum(logs, least)]))
+        value = problem.value(point(logs))
         return -value if np.isfinite(value) else 1e300
 
-    found = minimize(loss, start[-2:], method="Nelder-Mead", options={"xatol": 0.02, "fatol": 0.1}).x
-    return problem.model(np.concatenate([drift.theta, np.maximum(found, least)]))
+    how: dict[str, Any] = {"method": "Nelder-Mead", "options": {"xatol": 0.02, "fatol": 0.1}}
+    return problem.model(point(minimize(loss, np.array([start, start]), **how).x))

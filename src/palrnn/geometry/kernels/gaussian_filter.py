@@ -12,11 +12,12 @@ _ROOT = math.sqrt(2.0 * math.pi)
 
 
 @kernel
-def innovations(theta, units, gated, deviations, gate_std, start, first, x, error, variance):
+def innovations(theta, units, gated, deviations, gate_std, start, x, error, variance):
     """Filter ``x (T, N)``; write the errors of its predictions and their variances, ``(T-1, N)`` each.
 
-    ``theta`` is A (M,), W (M, M), h (M,), ``deviations`` those of process and observation, ``start (M,)`` and
-    ``first (M,)`` the mean and the variances of the first state. With z ~ N(m, V), a gated unit of mean mu
+    ``theta`` is A (M,), W (M, M), h (M,), ``deviations (M + N,)`` those of the process in each unit and of the
+    observation in each coordinate, ``start (M,)`` the mean of the first state, which has the variance of an
+    observation in units that are observed, and of the process in others. With z ~ N(m, V), a gated unit of mean mu
     and variance nu, s^2 = nu + gate_std^2, alpha = mu / s and beta = nu / s^2,
 
         E[c z]   = mu Phi + beta s phi
@@ -31,10 +32,10 @@ def innovations(theta, units, gated, deviations, gate_std, start, first, x, erro
     M, seen = units, x.shape[1]
     A, h = theta[:M], theta[M + M * M :]
     W = theta[M : M + M * M].reshape(M, M)
-    process, observation = deviations[0] * deviations[0], deviations[1] * deviations[1]
+    noise = deviations * deviations
     m, V = start.copy(), np.zeros((M, M))
     for i in range(M):
-        V[i, i] = first[i]
+        V[i, i] = noise[M + i] if i < seen else noise[i]
     a, y, extra = np.ones(M), np.empty(M), np.zeros(M)
     F, FV, new = np.empty((M, M)), np.empty((M, M)), np.empty(M)
     for t in range(x.shape[0] - 1):
@@ -74,12 +75,12 @@ def innovations(theta, units, gated, deviations, gate_std, start, first, x, erro
                     total += W[i, k] * extra[k] * W[j, k]
                 V[i, j] = total
                 V[j, i] = total
-            V[i, i] += process
+            V[i, i] += noise[i]
         for n in range(seen):
             error[t, n], variance[t, n] = 0.0, 1.0
             if math.isnan(x[t + 1, n]):
                 continue
-            s = V[n, n] + observation
+            s = V[n, n] + noise[M + n]
             e = x[t + 1, n] - m[n]
             error[t, n], variance[t, n] = e, s
             for i in range(M):
@@ -94,19 +95,19 @@ def innovations(theta, units, gated, deviations, gate_std, start, first, x, erro
 
 @kernel
 def innovation_derivatives(
-    theta, units, gated, logs, gate_std, start, first, x, steps, error, variance, derror, dvariance
+    theta, units, gated, logs, gate_std, start, x, steps, error, variance, derror, dvariance
 ):
-    """Write errors and variances, and their derivatives ``(p + 2, T-1, N)`` by central differences.
+    """Write errors and variances, and their derivatives ``(p + M + N, T-1, N)`` by central differences.
 
-    The parameters are theta and ``logs (2,)``, the logarithms of both deviations; ``steps (p + 2,)`` are half
-    the differences taken in them. A step of 0 leaves a derivative at zero.
+    The parameters are theta and ``logs (M + N,)``, the logarithms of the deviations; ``steps (p + M + N,)``
+    are half the differences taken in them. A step of 0 leaves a derivative at zero.
     """
     size = theta.size
-    innovations(theta, units, gated, np.exp(logs), gate_std, start, first, x, error, variance)
+    innovations(theta, units, gated, np.exp(logs), gate_std, start, x, error, variance)
     up, down = theta.copy(), theta.copy()
     lower, above, below = np.empty_like(error), np.empty_like(error), np.empty_like(error)
     high, low = logs.copy(), logs.copy()
-    for k in range(size + 2):
+    for k in range(size + logs.size):
         step = steps[k]
         if step == 0.0:
             derror[k] = 0.0
@@ -118,8 +119,8 @@ def innovation_derivatives(
         else:
             high[k - size] += step
             low[k - size] -= step
-        innovations(up, units, gated, np.exp(high), gate_std, start, first, x, derror[k], above)
-        innovations(down, units, gated, np.exp(low), gate_std, start, first, x, lower, below)
+        innovations(up, units, gated, np.exp(high), gate_std, start, x, derror[k], above)
+        innovations(down, units, gated, np.exp(low), gate_std, start, x, lower, below)
         for t in range(error.shape[0]):
             for n in range(error.shape[1]):
                 derror[k, t, n] = (derror[k, t, n] - lower[t, n]) / (2.0 * step)
