@@ -60,3 +60,11 @@ def test_bad_truth_is_refused(forecast):
         forecast.crps(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="level must"):
         forecast.band(1.5)
+
+
+def test_crps_is_that_of_scoringrules(forecast):
+    scoringrules = pytest.importorskip("scoringrules")
+    truth = np.random.default_rng(2).standard_normal((4, 2))
+    ensemble = np.moveaxis(forecast.paths, 0, -1)
+    expected = scoringrules.crps_ensemble(truth, ensemble, estimator="nrg", backend="numpy")
+    np.testing.assert_allclose(forecast.crps(truth), expected, rtol=1e-10)

@@ -101,9 +101,8 @@ def is_coverage_folder(folder: str | os.PathLike[str]) -> bool:
 
 
 def study_tasks(settings: CoverageSettings) -> list[Task]:
-    """Return all tasks, with what they need; of all settings the first data set before any second."""
-    planned = sorted(_plan(settings), key=lambda part: part[0])
-    bars = [_bars(model, method, each) for _, model, method, each in planned]
+    """Return all tasks, with what they need; of each truth the first data sets before any second ones."""
+    bars = [_bars(model, method, each) for model, method, each in _plan(settings)]
     return closure([*bars, *_forecast_tasks(settings)])
 
 
@@ -111,13 +110,13 @@ def _bars(model: Task, method: str, each: TruthSettings) -> Task:
     return bars_task(model, method, each.warm_updates, each.models, each.draws)
 
 
-def _plan(settings: CoverageSettings) -> list[tuple[int, Task, str, TruthSettings]]:
+def _plan(settings: CoverageSettings) -> list[tuple[Task, str, TruthSettings]]:
     return [
-        (number, model_task(each.name, noise, rows, number, each.updates), method, each)
+        (model_task(each.name, noise, rows, number, each.updates), method, each)
         for each in settings.truths
+        for number in range(each.datasets)
         for rows in each.rows
         for noise in each.noises
-        for number in range(each.datasets)
         for method in each.methods
     ]
 
@@ -141,7 +140,7 @@ def study_tables(settings: CoverageSettings, store: Store) -> dict[str, Rows]:
     """Return the tables of what is finished."""
     timings = store.timings()
     groups: dict[tuple[Any, ...], list[tuple[dict[str, Any], float]]] = {}
-    for _, model, method, each in _plan(settings):
+    for model, method, each in _plan(settings):
         task = _bars(model, method, each)
         found = store.result_or_empty(task)
         if found:
