@@ -12,8 +12,8 @@ from palrnn.engine.vector_code import LANES
 from palrnn.inference.codes import words_of
 from palrnn.inference.conditional import conditional_filter
 from palrnn.inference.filter_arrays import in_panels
+from palrnn.inference.kernels.conditional import look_back
 from palrnn.inference.kernels.match import agreement, in_coordinates, precision_form
-from palrnn.inference.kernels.message import look_back
 from palrnn.inference.path_arrays import aligned, padded, path_arrays
 
 

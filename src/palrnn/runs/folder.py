@@ -34,8 +34,7 @@ from palrnn.engine.plain import plain
 from palrnn.engine.tables import write_table
 from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import PALRNN, Checkpoint, Forcing, Surrogate, load_checkpoint, save_checkpoint
-from palrnn.runs.came_from import SearchTable
-from palrnn.runs.record import RunRecord
+from palrnn.runs.record import RunRecord, SearchTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,11 +15,10 @@ from palrnn.data.systems import System, make_system
 from palrnn.engine.checks import Floats, as_float
 from palrnn.engine.shown import Shown, curves_svg
 from palrnn.model import PALRNN, Forcing, Noise, Surrogate, checkpoint_bytes, drift_of, family_name
-from palrnn.runs.came_from import SearchTable
 from palrnn.runs.findings import Findings
 from palrnn.runs.folder import RunFolder
 from palrnn.runs.loading import run_parts
-from palrnn.runs.record import RunRecord
+from palrnn.runs.record import RunRecord, SearchTable
 from palrnn.tuning import SAEMResult
 
 #: The noise of the PAL-RNN around a model that has none of its own, in standardised units: deviations of

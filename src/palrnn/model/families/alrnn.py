@@ -16,10 +16,9 @@ from palrnn.engine.checks import Floats, as_float, as_int, as_shape, frozen
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.model import engine
-from palrnn.model.engine import PiecewiseAffine, last_axis
+from palrnn.model.engine import BOUND, PiecewiseAffine, Rollout, last_axis
 from palrnn.model.inputs import checked_input_map
 from palrnn.model.kernels import alrnn as kernels
-from palrnn.model.rollout import BOUND, Rollout
 from palrnn.model.surrogate import Arrays, register_family
 
 
