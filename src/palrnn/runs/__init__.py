@@ -10,11 +10,10 @@ result.report("report.html")
 
 from palrnn.runs.findings import Findings
 from palrnn.runs.folder import RunFolder
-from palrnn.runs.imputation import Imputed
+from palrnn.runs.prediction import Imputed, Tracking
 from palrnn.runs.reconstruction import Reconstruction
 from palrnn.runs.record import RunRecord, SearchTable, TuningSettings, TuningTask
 from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
-from palrnn.runs.tracking import Tracking
 from palrnn.runs.training import reconstruct
 
 __all__ = [
