@@ -18,16 +18,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data.inputs import DatasetInputs, beside, names_or_arrays, prepared_inputs, split_inputs
-from palrnn.data.parts import embedded, first_gap, split_source
-from palrnn.data.settings import IN_MEMORY, UNNAMED, DataSettings, dataset_name
 from palrnn.data.source import (
+    IN_MEMORY,
+    UNNAMED,
+    DataSettings,
     Source,
+    dataset_name,
     effective,
+    embedded,
+    first_gap,
     is_system,
     recorded,
     refuse_foreign,
     series_name,
     simulated,
+    split_source,
 )
 from palrnn.data.standardize import Standardizer
 from palrnn.data.systems import System

@@ -8,8 +8,7 @@ result.geometry()
 result.report("report.html")
 """
 
-from palrnn.runs.findings import Findings
-from palrnn.runs.folder import RunFolder
+from palrnn.runs.folder import Findings, RunFolder
 from palrnn.runs.prediction import Imputed, Tracking
 from palrnn.runs.reconstruction import Reconstruction
 from palrnn.runs.record import RunRecord, SearchTable, TuningSettings, TuningTask

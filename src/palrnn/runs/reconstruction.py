@@ -39,8 +39,7 @@ from palrnn.report.document import write_report
 from palrnn.report.view import Run
 from palrnn.runs import prediction, tuning, view
 from palrnn.runs.advice import advice
-from palrnn.runs.findings import Result
-from palrnn.runs.folder import RunFolder
+from palrnn.runs.folder import Result, RunFolder
 from palrnn.runs.prediction import Imputed, Tracking
 from palrnn.runs.record import TuningSettings, TuningTask
 from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings

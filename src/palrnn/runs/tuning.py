@@ -22,8 +22,7 @@ from palrnn.engine.progress import Progress
 from palrnn.engine.seeds import kernel_seed
 from palrnn.invariants.free_run import free_run
 from palrnn.model import save_checkpoint
-from palrnn.runs.findings import Findings
-from palrnn.runs.folder import HISTORY, RunFolder
+from palrnn.runs.folder import HISTORY, Findings, RunFolder
 from palrnn.runs.record import RunRecord, TuningSettings, TuningTask
 from palrnn.tuning import (
     Comparison,
