@@ -126,30 +126,16 @@ class Dataset:
 
         Gaps (NaN) pass through; `complete` refuses them, for what cannot do with them.
         """
+        given = {name: value for name, value in locals().items() if name in DataSettings.model_fields}
         names, drives = names_or_arrays(inputs)
         if isinstance(columns, str) or not isinstance(columns, (Iterable, type(None))):
             raise ValueError(f"columns must be a sequence of names, got {quoted(columns)}")
         if not isinstance(parameters, (Mapping, type(None))):
             raise ValueError(f"parameters must be numbers by name, got {quoted(parameters)}")
-        settings = DataSettings(
-            series=series_name(x),
-            name=name,
-            dt=dt,
-            test_fraction=test_fraction,
-            columns=None if columns is None else tuple(map(str, columns)),
-            inputs=names if drives is None else "in memory",
-            time=time,
-            trial=trial,
-            lags=lags,
-            delay=delay,
-            steps=steps,
-            process_std=process_std,
-            observation_std=observation_std,
-            data_seed=data_seed,
-            parameters=None if parameters is None else dict(parameters),
-            system=system,
-            lyapunov=lyapunov,
-        )
+        given |= {"series": series_name(x), "inputs": names if drives is None else IN_MEMORY}
+        given["columns"] = None if columns is None else tuple(map(str, columns))
+        given["parameters"] = None if parameters is None else dict(parameters)
+        settings = DataSettings(**given)
         return cls._prepared(x, settings, standardizer, drives, input_standardizer)
 
     @classmethod

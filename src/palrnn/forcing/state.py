@@ -205,9 +205,8 @@ def save_state(
     run: str | os.PathLike[str],
     state: TrainState,
     data: str,
-    standardizer: Standardizer | None,
-    dt: float | None,
-    input_standardizer: Standardizer | None = None,
+    dt: float | None = None,
+    **scales: Standardizer | None,
 ) -> None:
     """Write ``run/checkpoint.safetensors``: a model for everyone, and all that exact continuation needs."""
     rows = [(e.update, e.dstsp, e.outside, e.lyapunov, e.alive) for e in state.evaluations]
@@ -227,12 +226,11 @@ def save_state(
     save_checkpoint(
         Path(run) / CHECKPOINT,
         state.kept,
-        standardizer=standardizer,
         dt=dt,
         training=training,
         arrays=arrays,
         forcing=state.forcing,
-        input_standardizer=input_standardizer,
+        **scales,
     )
 
 
