@@ -8,12 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
 from palrnn.cli.listing import listing
 
-
-def _option(words: str) -> Any:
-    return typer.Option(help=words, show_default=False)
+_DATA, _TRAINING, _WORK = "The series", "The first model", "The ensemble"
 
 
 @app.command("bootstrap", epilog="Example: palrnn bootstrap data.csv --models 50 -o boot/")
@@ -27,26 +25,30 @@ def bootstrap_command(
         ),
     ],
     base: Annotated[
-        str | None, _option("The run of the first model (trained first, with the options below).")
+        str | None, option("The run of the first model (trained first, with the options below).", _WORK)
     ] = None,
-    models: Annotated[int | None, _option("Models (50).")] = None,
-    method: Annotated[str | None, _option("blocks: data drawn anew; seeds: other starts (blocks).")] = None,
-    block: Annotated[int | None, _option("Rows of a block (two training sequences).")] = None,
+    models: Annotated[int | None, option("Models (50).", _WORK)] = None,
+    method: Annotated[
+        str | None, option("blocks: data drawn anew; seeds: other starts (blocks).", _WORK)
+    ] = None,
+    block: Annotated[int | None, option("Rows of a block (two training sequences).", _WORK)] = None,
     member_updates: Annotated[
-        int | None, _option("Updates of each model (blocks: a fifth of the first model's).")
+        int | None, option("Updates of each model (blocks: a fifth of the first model's).", _WORK)
     ] = None,
-    seed: Annotated[int | None, _option("The seed of the ensemble (0).")] = None,
-    workers: Annotated[int | None, _option("Processes on this machine (one per core).")] = None,
-    scheduler: Annotated[str | None, _option("A Dask cluster at tcp://host:port instead.")] = None,
-    steps: Annotated[int | None, _option("Steps to simulate, test part included (100000).")] = None,
-    dt: Annotated[float | None, _option("Time per step.")] = None,
-    observation_std: Annotated[float | None, _option("Observation noise of a simulated series (0).")] = None,
-    columns: Annotated[list[str] | None, _option("A column to use; once per column (all).")] = None,
-    latent_dim: Annotated[int | None, _option("Latent units M of the first model (50).")] = None,
-    gated: Annotated[int | None, _option("Gated units P of the first model (20).")] = None,
-    tau: Annotated[int | None, _option("Steps between forcings (chosen from the data).")] = None,
-    updates: Annotated[int | None, _option("Updates of the first model (30000).")] = None,
-    sequence_length: Annotated[int | None, _option("Rows per sequence (200).")] = None,
+    seed: Annotated[int | None, option("The seed of the ensemble (0).", _WORK)] = None,
+    workers: Annotated[int | None, option("Processes on this machine (one per core).", _WORK)] = None,
+    scheduler: Annotated[str | None, option("A Dask cluster at tcp://host:port instead.", _WORK)] = None,
+    steps: Annotated[int | None, option("Steps to simulate, test part included (100000).", _DATA)] = None,
+    dt: Annotated[float | None, option("Time per step.", _DATA)] = None,
+    observation_std: Annotated[
+        float | None, option("Observation noise of a simulated series (0).", _DATA)
+    ] = None,
+    columns: Annotated[list[str] | None, option("A column to use; once per column (all).", _DATA)] = None,
+    latent_dim: Annotated[int | None, option("Latent units M of the first model (50).", _TRAINING)] = None,
+    gated: Annotated[int | None, option("Gated units P of the first model (20).", _TRAINING)] = None,
+    tau: Annotated[int | None, option("Steps between forcings (chosen from the data).", _TRAINING)] = None,
+    updates: Annotated[int | None, option("Updates of the first model (30000).", _TRAINING)] = None,
+    sequence_length: Annotated[int | None, option("Rows per sequence (200).", _TRAINING)] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:

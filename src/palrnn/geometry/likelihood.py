@@ -159,7 +159,7 @@ def likelihood_posterior(
     factor = inverse * np.sqrt(values[kept])
     if calibration == "sandwich":
         scores = np.concatenate([_sums(part, length) for part in here.scores])
-        # at the top the scores are as small as the parameters can make them: each has cost a degree of freedom
+        # at the top scores are as small as parameters can make them: each has cost a degree of freedom
         freedom = len(scores) - int(kept.sum())
         if freedom < 4:
             raise ValueError(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from palrnn.data import Dataset
 from palrnn.engine.checks import Floats, one_of
@@ -19,7 +22,7 @@ from palrnn.geometry import (
 from palrnn.geometry.gibbs import CALIBRATIONS
 from palrnn.geometry.itf import ForcedDivergenceError
 from palrnn.inference import FewPathsWarning, FilterDiedError
-from palrnn.model import PALRNN, Forcing
+from palrnn.model import PALRNN, Forcing, drift_of
 
 if TYPE_CHECKING:
     from palrnn.runs.reconstruction import Reconstruction
@@ -56,6 +59,13 @@ def posterior(run: Reconstruction, method: str, data: Any, settings: BarSettings
     leading = _LEADING if run.drift.theta.size > _DENSE else None
     how: dict[str, Any] = {"prior_std": settings.prior_std, "calibration": method, "leading": leading}
     return gibbs_posterior(run.drift, x, run.forcing, **how)
+
+
+def digest(draws: ModelDraws, settings: BarSettings) -> str:
+    """Return a name for the models that are drawn."""
+    models = draws.sample(settings.count, seed=settings.seed)
+    thetas = np.array([drift_of(model).theta for model in models])
+    return hashlib.sha256(thetas.tobytes()).hexdigest()[:20]
 
 
 def gap(model: PALRNN, x: Floats, forcing: Forcing) -> float:

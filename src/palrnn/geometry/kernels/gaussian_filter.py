@@ -15,10 +15,10 @@ _ROOT = math.sqrt(2.0 * math.pi)
 def innovations(theta, units, gated, deviations, gate_std, start, x, error, variance):
     """Filter ``x (T, N)``; write the errors of its predictions and their variances, ``(T-1, N)`` each.
 
-    ``theta`` is A (M,), W (M, M), h (M,), ``deviations (M + N,)`` those of the process in each unit and of the
-    observation in each coordinate, ``start (M,)`` the mean of the first state, which has the variance of an
-    observation in units that are observed, and of the process in others. With z ~ N(m, V), a gated unit of mean mu
-    and variance nu, s^2 = nu + gate_std^2, alpha = mu / s and beta = nu / s^2,
+    ``theta`` is A (M,), W (M, M), h (M,), ``deviations (M + N,)`` those of the process in each unit and of
+    the observation in each coordinate, ``start (M,)`` the mean of the first state, which has the variance of
+    an observation in units that are observed, and of the process in others. With z ~ N(m, V), a gated unit of
+    mean mu and variance nu, s^2 = nu + gate_std^2, alpha = mu / s and beta = nu / s^2,
 
         E[c z]   = mu Phi + beta s phi
         E[c z^2] = (mu^2 + nu) Phi + 2 mu beta s phi - beta^2 s mu phi
