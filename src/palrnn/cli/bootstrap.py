@@ -54,7 +54,7 @@ def bootstrap_command(
 ) -> None:
     """Train many models on data drawn anew. The same command again goes on after a stop.
 
-    The folder receives the first model as a run in base/, the others in members/, and the figures of
+    The folder receives the first model as a run in base/, the others in models/, and the figures of
     each model with their intervals in base/findings/bars.json.
     """
     own = _given(models=models, method=method, block=block, updates=member_updates, seed=seed)

@@ -28,8 +28,9 @@ from palrnn.geometry.likelihood import fit_noise
 from palrnn.inference import FewPathsWarning
 from palrnn.model import PALRNN
 
-# the prior holds what data are silent about: in a map none of what is asked, in a flow hidden units
-_PRIOR = 0.1
+# the prior holds what data are silent about: in a map none of what is asked; in the model of a flow hidden
+# units, which at ten times this let most draws diverge
+_PRIOR, _HIDDEN_PRIOR = 0.1, 0.01
 # rows of a window for the exact information, whose work grows with their square; and how many of them
 _WINDOW, _WINDOWS = 100, 12
 # hidden units make each window slow
@@ -64,9 +65,9 @@ def drawn_models(method: str, work: Work) -> Drawn:
 
 def _gibbs(calibration: str) -> Callable[[Work], Drawn]:
     def draw(work: Work) -> Drawn:
-        found = gibbs_posterior(
-            work.model, work.x, work.config.forcing, prior_std=_PRIOR, calibration=calibration
-        )
+        hidden = work.model.latent_dim > work.model.observed_dim
+        how: dict[str, Any] = {"prior_std": _HIDDEN_PRIOR if hidden else _PRIOR, "calibration": calibration}
+        found = gibbs_posterior(work.model, work.x, work.config.forcing, **how)
         return Drawn(found.sample(work.draws, seed=work.seed), {"effective": found.effective_dimensions})
 
     return draw

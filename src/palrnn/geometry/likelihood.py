@@ -193,7 +193,7 @@ class _Problem:
     @property
     def floor(self) -> float:
         """The smallest deviation of a noise."""
-        return _FLOOR * float(np.nanstd(np.concatenate(self.trials)))
+        return max(_FLOOR * float(np.nanstd(np.concatenate(self.trials))), 1e-12)
 
     @property
     def size(self) -> int:
@@ -262,6 +262,8 @@ class _Problem:
                 dvariance,
             )
             value += _log_likelihood(error, variance)
+            if not np.isfinite([value, np.abs(derror).max(), np.abs(dvariance).max()]).all():
+                raise ValueError("model must be able to predict x: its likelihood is not finite")
             first = (derror / np.sqrt(variance)).reshape(size, -1)
             second = (dvariance / (np.sqrt(2.0) * variance)).reshape(size, -1)
             information += first @ first.T + second @ second.T
@@ -276,7 +278,11 @@ class _Problem:
 
 
 def _log_likelihood(error: Floats, variance: Floats) -> float:
-    return -0.5 * float((np.log(2.0 * np.pi * variance) + error**2 / variance).sum())
+    """Return the sum over all rows; -inf where the filter has lost its way."""
+    if not (variance > 0.0).all() or not np.isfinite(error).all():
+        return float("-inf")
+    with np.errstate(over="ignore"):
+        return -0.5 * float((np.log(2.0 * np.pi * variance) + error**2 / variance).sum())
 
 
 def _step(here: _Local, least: float, damping: float) -> tuple[Floats, float]:
