@@ -295,3 +295,15 @@ def test_a_file_whose_name_is_not_utf8_can_be_read_but_not_kept(tmp_path):
     assert palrnn.load_series(path).shape == (3, 2)
     with pytest.raises(SeriesError, match=r"a\\udcff.csv: the name of the file must be UTF-8"):
         Dataset.prepare(path)
+
+
+def test_one_column_gets_the_past_that_tells_its_future_unless_told_otherwise():
+    x = lorenz63(8000, seed=1)[:, :1]
+    data = Dataset.prepare(x)
+    assert (data.lags, data.delay) == (3, suggest_tau(x[: len(data.trials[0]) - 1600 + 2 * data.delay]))
+    assert data.settings["lags"] == 3
+    assert "3, " in repr(data)
+    assert Dataset.from_settings(data.settings, x).fingerprint == data.fingerprint
+    assert Dataset.prepare(x, lags=1).training[0].shape[1] == 1
+    assert Dataset.prepare(lorenz63(8000, seed=1)).lags == 1
+    assert Dataset.prepare(x, inputs=np.ones((8000, 1)) * np.arange(8000)[:, None]).lags == 1

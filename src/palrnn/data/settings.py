@@ -21,7 +21,8 @@ SIMULATED_ONLY = ("steps", "process_std", "observation_std", "data_seed", "param
 class DataSettings(Config):
     """Where a series comes from (a file, a simulated system, or memory), and how it is prepared.
 
-    ``inputs`` are the columns that drive it, or "in memory" where they were given as arrays.
+    ``inputs`` are the columns that drive it, or "in memory" where they were given as arrays. ``lags`` and
+    ``delay`` are None where nobody has said, or where the series was not embedded in its past.
     """
 
     series: str
@@ -32,7 +33,7 @@ class DataSettings(Config):
     inputs: tuple[str, ...] | Literal["in memory"] | None = None
     time: str | None = None
     trial: str = "trial"
-    lags: Count = 1
+    lags: Count | None = None
     delay: Count | None = None
     steps: Annotated[Count, Field(ge=4)] | None = None
     process_std: Level | None = None
@@ -41,6 +42,11 @@ class DataSettings(Config):
     parameters: dict[str, int | float] | None = None
     system: str | None = None
     lyapunov: float | None = None
+
+    @property
+    def past(self) -> tuple[int, int]:
+        """The number of lags, 1 for none but the present, and the delay between them."""
+        return self.lags or 1, self.delay or 1
 
 
 def dataset_name(series: str) -> str:

@@ -122,8 +122,9 @@ def recorded(x: Any, settings: DataSettings, inputs: Any = None) -> Source:
     gap = table.place(*map(int, np.argwhere(missing)[0])) if missing.any() else None
     system = None
     if settings.system is not None:
-        system = make_system(settings.system, dim=len(columns) if settings.lags == 1 else None)
-        if settings.lags == 1 and dt is None:
+        whole = settings.lags == 1 or (settings.lags is None and len(columns) > 1)
+        system = make_system(settings.system, dim=len(columns) if whole else None)
+        if whole and dt is None:
             raise ValueError(f"dt must be given where system is, got None with {settings.system!r}")
     source = Source(table.trials, columns, table.left_out, dt, told, gap, system)
     if drives is None:

@@ -90,9 +90,10 @@ def _given(
     series = as_series(series, "reference", allow_nan=True)
     lost = 0
     drive = checked_inputs(count, drive, len(series))
-    if data is not None and data.lags > 1 and series.shape[1] * data.lags == seen:
-        series = delay_embed(series, data.lags, data.delay or 1)
-        lost = (data.lags - 1) * (data.delay or 1)
+    lags, delay = (1, 1) if data is None else data.past
+    if lags > 1 and series.shape[1] * lags == seen:
+        series = delay_embed(series, lags, delay)
+        lost = (lags - 1) * delay
     series = as_series(series, "reference", dim=seen, allow_nan=True)
     return series, None if drive is None else drive[lost:]
 

@@ -63,7 +63,7 @@ def reconstruct(
     - ``tau``: steps between forcings. None takes the time over which the part to train on remembers itself
       (`suggest_tau`). ``forcing`` is any `Forcing` instead.
     - ``lags`` and ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`), for
-      systems that are observed in part only.
+      systems that are observed in part only. Of one column they are chosen (`suggest_lags`) unless told.
     - ``inputs``: external inputs, one row for each row of ``x``, which drive the model, z' = F(z) + C s:
       names of columns of a table, or an array ``(T, K)`` (a list of them for trials).
     - ``dt``: time per step. Without it, rates such as Lyapunov exponents are per step.

@@ -49,8 +49,8 @@ class Space:
     """What candidates are drawn from.
 
     ``choices`` are the values that somebody gave for settings of training, by name, ``lags`` and ``delays``
-    those of the embedding; ``columns`` is the number of series, ``rows`` that of rows, ``tau`` the forcing
-    interval that they suggest.
+    those of the embedding, the usual one first; ``columns`` is the number of series, ``rows`` that of rows,
+    ``tau`` the forcing interval that they suggest.
     """
 
     columns: int
@@ -115,13 +115,9 @@ class Space:
         return {} if "gated" in given else {"gated": min(gates, max(1, units - seen), units)}
 
     def _embedding(self, number: int) -> tuple[int, int]:
-        middle = number < 2
-        lags = (
-            sorted(self.lags)[(len(self.lags) - 1) // 2] if middle else self._pick(number, "lags", self.lags)
-        )
-        delay = (
-            sorted(self.delays)[len(self.delays) // 2] if middle else self._pick(number, "delay", self.delays)
-        )
+        usual = number < 2
+        lags = self.lags[0] if usual else self._pick(number, "lags", self.lags)
+        delay = self.delays[0] if usual else self._pick(number, "delay", self.delays)
         if lags == 1:
             return 1, 1
         # the past of the first rows is lost: never more than a quarter of the series
