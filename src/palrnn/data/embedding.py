@@ -15,7 +15,7 @@ from palrnn.engine.gaps import whole_rows
 # neighbours that predict, how many rows are searched and how many predicted, of which part at the end
 _NEIGHBOURS, _SEARCHED, _PREDICTED, _JUDGED = 10, 20_000, 2000, 0.2
 # another lag must lower the error by so much of itself, and of the variance of the series
-_WORTH, _NEGLIGIBLE = 0.25, 5e-4
+_WORTH, _NEGLIGIBLE = 0.5, 5e-4
 # of a trial, the part that its past may take
 _PAST = 0.1
 
@@ -42,7 +42,7 @@ def suggest_lags(x: ArrayLike | Sequence[ArrayLike], *, delay: int | None = None
     With 1 to ``most`` lags, the last fifth of the series is predicted ``delay`` steps ahead by the mean of
     the ten nearest neighbours among the other rows (simplex projection; Sugihara and May, 1990). Too few lags
     take states for neighbours that are none, too many find no near ones, and noise hurts all alike. The
-    answer is the smallest number within a quarter of the best error (or 0.05 % of the variance). Where
+    answer is the smallest number within half of the best error, since every lag is one more coordinate to learn (or 0.05 % of the variance). Where
     nothing predicts, as of white noise, it is 1. ``x`` is a series ``(T, N)`` or several trials; rows whose
     past has gaps are left out. ``delay=None`` takes that of `suggest_tau`.
     """
