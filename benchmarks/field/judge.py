@@ -1,7 +1,7 @@
 """One judge for every method: does the free run live, is it the same attractor, are the exponents right?
 
-A method hands over a `Surrogate`, or anything that `palrnn.viability` can run, and its exponents. It is judged
-against later stretches of the truth: from ten starts 100,000 steps (`viability`), D_stsp and D_H of 20,000
+A method hands over a `Surrogate`, or anything that `palrnn.viability` can run, and its exponents. It is
+judged against later stretches of the truth: from ten starts 100,000 steps (`viability`), D_stsp and D_H of 20,000
 steps each, and exponents along 50,000 steps. *Good* is: all ten move on, the median D_stsp within 0.5 nats of
 its floor, and the largest exponent within 15 %.
 """

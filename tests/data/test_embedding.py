@@ -85,7 +85,7 @@ def _white(steps, memory=0.0):
     ("x", "delay", "lags"),
     [
         (lorenz63(12_000, seed=0)[:, 0], None, 3),  # a flow of dimension 2.06, its delay space of 3
-        (add_observation_noise(lorenz63(12_000, seed=0), 0.05, seed=1)[:, 0], 16, 3),
+        (add_observation_noise(lorenz63(12_000, seed=0), 0.05, seed=1)[:, 0], None, 3),
         (lorenz63(12_000, seed=0), None, 1),  # the whole state needs no past
         (rossler(12_000, seed=0)[:, 0], None, 3),
         (_henon(3000), None, 2),  # a map of the plane, told by its last two values

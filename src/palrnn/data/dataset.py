@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.data.embedding import suggest_lags
+from palrnn.data.embedding import suggest_lags, usual_delay
 from palrnn.data.inputs import DatasetInputs, beside, names_or_arrays, prepared_inputs, split_inputs
 from palrnn.data.parts import embedded, first_gap, split_source
 from palrnn.data.settings import IN_MEMORY, UNNAMED, DataSettings, dataset_name
@@ -113,8 +113,8 @@ class Dataset:
         - ``dt``: time per step. Without it rates such as Lyapunov exponents are per step.
         - ``lags``, ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`).
           ``lags=None`` is 1 for several columns or with inputs; one column alone is rarely enough, and gets
-          as many as tell its future (`suggest_lags`). ``delay=None`` takes the time over which the part to train on remembers itself
-          (`suggest_tau`).
+          as many as tell its future (`suggest_lags`). ``delay=None`` takes two thirds of the time over
+          which the part to train on remembers itself (`suggest_tau`).
         - ``test_fraction``: the last part of a series, held out. Of several trials the last one is held out.
         - ``system``: the system that ``x`` was simulated from, so that floors and true exponents can be
           computed; ``lyapunov``: the largest true exponent where it is known otherwise.
@@ -365,5 +365,5 @@ def _past(seen: list[Floats], settings: DataSettings, *, driven: bool) -> tuple[
         lags = 1
     if lags == 1:
         return 1, settings.delay or 1
-    delay = settings.delay or suggest_tau(seen)
+    delay = settings.delay or usual_delay(seen)
     return lags or suggest_lags(seen, delay=delay), delay

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from palrnn.data import Dataset, DataSettings, suggest_lags
+from palrnn.data.embedding import usual_delay
 from palrnn.data.packing import pack
 from palrnn.data.settings import IN_MEMORY
 from palrnn.data.source import series_name
@@ -278,9 +279,8 @@ def _chosen(dataset: Dataset, trials: list[Any], given: dict[str, Any], workers:
     """Return the settings of a new search, with what nobody has given chosen from the data."""
     longest = max(map(len, trials))
     single = trials[0].shape[1] == 1
-    suggested = min(dataset.suggested_tau, max(1, longest // 40))
-    around = sorted({max(1, round(part * suggested)) for part in DELAYS})
-    around.sort(key=lambda delay: abs(delay - suggested))  # the first of each is that of `reconstruct`
+    suggested = min(usual_delay(trials), max(1, longest // 40))  # the first of each is that of `reconstruct`
+    around = list(dict.fromkeys(max(1, round(part * suggested)) for part in DELAYS))
     usual: dict[str, Any] = {"delays": around}
     if single:
         first = suggest_lags(trials, delay=suggested)

@@ -24,8 +24,8 @@ _INPUT_NOISE, _CLIP = (0.0, 0.02, 0.05, 0.05, 0.1), (1.0, 5.0, 20.0)
 _RATES, _ALPHAS, _TAUS = (1e-3, 5e-3), (0.05, 0.2), (0.5, 1.0, 2.0)
 #: Of the candidates, the part with generalised forcing at every step.
 _GENERALISED = 0.6
-#: For one column: how many lags, and how far apart in terms of the time over which the series remembers.
-LAGS, DELAYS = (2, 3, 4, 5), (0.5, 1.0, 1.5)
+#: For one column: how many lags, and how far apart in terms of the usual delay.
+LAGS, DELAYS = (2, 3, 4, 5), (1.0, 0.5, 1.5)
 
 
 @dataclass(frozen=True)
