@@ -1,9 +1,9 @@
 """One judge for every method: does the free run live, is it the same attractor, are the exponents right?
 
 A method hands over a `Surrogate`, or anything that `palrnn.viability` can run, and its exponents. It is
-judged against later stretches of the truth: from ten starts 100,000 steps (`viability`), D_stsp and D_H of 20,000
-steps each, and exponents along 50,000 steps. *Good* is: all ten move on, the median D_stsp within 0.5 nats of
-its floor, and the largest exponent within 15 %.
+judged against later stretches of the truth: from ten starts 100,000 steps (`viability`), D_stsp and D_H of
+20,000 steps each, and exponents along 50,000 steps. *Good* is: all ten move on, the median D_stsp is within
+0.5 nats of its floor, and the largest exponent within 15 %.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def floors(flow: Flow) -> tuple[float, float]:
     first, *others = flow.stretches
     return (
         float(np.median([dstsp(each, first).value for each in others])),
-        float(np.median([spectrum_distance(each, first).value for each in others])),
+        float(np.median([spectrum_distance(each, first) for each in others])),
     )
 
 
@@ -50,7 +50,7 @@ def judged(
         raw = scale.inverse(run) if whole else None
         moves = raw is not None and (raw.std(axis=0) > 0).all()
         states.append(dstsp(raw, truth).value if moves else np.inf)
-        spectra.append(spectrum_distance(raw, truth).value if moves else 1.0)
+        spectra.append(spectrum_distance(raw, truth) if moves else 1.0)
     floor, spectrum_floor = floors(flow)
     true = flow.spectrum.exponents
     own = exponents(starts[0]) if life.counts.get("diverges", 0) == 0 else np.full(len(true), np.nan)
