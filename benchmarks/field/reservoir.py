@@ -167,7 +167,7 @@ def drawn(number: int, seed: int) -> dict[str, float]:
 
 
 def searched(data: Parts, seconds: float, seed: int) -> tuple[EchoState, dict[str, Any]]:
-    """Return the best network found in so many seconds of processor time, fitted to all rows, and its settings."""
+    """Return the best network found in so many seconds of processor time, fitted to all rows, and how."""
     begun, best, number = time.process_time(), None, 0
     fit, dim = max(data.fit, key=len), data.validation.shape[1]
     whole = np.concatenate([fit, data.validation])
