@@ -1,7 +1,7 @@
 """What is tried: the settings of candidates, drawn at random around those that have served others well.
 
-Candidate 0 has the defaults of `reconstruct`, candidate 1 the same with weak forcing at every step; all
-others are drawn. Each setting has a stream of its own, so that fixing one leaves the draws of the others.
+Candidate 0 has the defaults of `reconstruct`, candidate 1 weak forcing at every step (and the second family,
+if there are several); all others are drawn. Each setting has a stream of its own, so that fixing one leaves the draws of the others.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from palrnn.model.surrogate import family
 #: Settings of training that the search itself decides.
 OWN = frozenset({"updates", "seed", "family", "keep", "evaluate_every", "checkpoint_every"})
 _FORCINGS = frozenset({"forcing", "tau", "alpha", "final_alpha", "alpha_schedule"})
-_LATENT, _GATED, _HIDDEN = (30, 50, 50, 70), (5, 10, 15, 20, 30), (20, 50, 100)
-_INPUT_NOISE, _CLIP = (0.0, 0.02, 0.05, 0.05, 0.1), (1.0, 5.0, 20.0)
+_LATENT, _GATED, _HIDDEN = (30, 50, 60, 70), (5, 10, 20, 30, 40), (50, 100, 200)
+_INPUT_NOISE, _CLIP = (0.0, 0.01, 0.02, 0.05, 0.1), (1.0, 5.0, 20.0)
 _RATES, _ALPHAS, _TAUS = (1e-3, 5e-3), (0.05, 0.2), (0.5, 1.0, 2.0)
 #: Of the candidates, the part with generalised forcing at every step.
 _GENERALISED = 0.6
@@ -65,7 +65,11 @@ class Space:
     def candidate(self, number: int) -> Candidate:
         """Return candidate ``number``: always the same one."""
         lags, delay = self._embedding(number)
-        kind = self.families[0] if number < 2 else self._pick(number, "family", self.families)
+        kind = (
+            self.families[number % len(self.families)]
+            if number < 2
+            else self._pick(number, "family", self.families)
+        )
         given = {name: self._pick(number, name, values) for name, values in (self.choices or {}).items()}
         drawn = self._usual(number) if number < 2 else self._drawn(number)
         if _FORCINGS & given.keys():
