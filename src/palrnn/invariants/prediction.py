@@ -106,9 +106,9 @@ def valid_prediction_time(
     first exceeds ``threshold``; ``n dt`` if it never does, and 0 if it does in the first step. ``scale (N,)``
     is the deviation of each coordinate in the long run, by default that of ``truth``. With the largest
     exponent ``lyapunov > 0`` of the true system per unit of time it is counted in Lyapunov times
-    ``1 / lyapunov``, in which forecasts of different systems can be compared (Vlachas et al., 2020); otherwise
-    in units of time, of which a step takes ``dt``. Where the truth was not seen (NaN) nothing is compared,
-    and a forecast that has diverged (NaN) is of no use.
+    ``1 / lyapunov``, in which forecasts of different systems can be compared (Vlachas et al., 2020);
+    otherwise in units of time, of which a step takes ``dt``. Where the truth was not seen (NaN) nothing is
+    compared, and a forecast that has diverged (NaN) is of no use.
     """
     made, seen = (as_floats(v, n, allow_nan=True) for v, n in ((forecast, "forecast"), (truth, "truth")))
     if seen.ndim != 2 or not seen.size:

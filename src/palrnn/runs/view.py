@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from palrnn.engine.checks import Floats
 from palrnn.engine.gaps import first_whole_row
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Noise
 from palrnn.model.engine import codes
 from palrnn.report.view import Run
 from palrnn.runs.advice import advice
+from palrnn.runs.fan import fan
 
 if TYPE_CHECKING:
     from palrnn.runs.reconstruction import Reconstruction
@@ -28,6 +30,8 @@ def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
     first = first_whole_row(run.x, "reference")
     drive = None if run.s is None else np.roll(run.s, -first, axis=0)
     made = free_run(run.drift, run.x[first], _STEPS, _DISCARD, inputs=drive)
+    if made.diverged:  # how it leaves the data is what there is to see
+        made = free_run(run.drift, run.x[first], _STEPS, inputs=drive)
     card = results.get("invariants")
     return Run(
         name=run.name,
@@ -43,7 +47,17 @@ def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
         if card is None
         else advice(card.verdict, run.record.training, run.drift, searched=run.search is not None),
         search=run.search,
+        fan=fan(run, card),
+        resting=_resting(run, card),
     )
+
+
+def _resting(run: Reconstruction, card: Any) -> Floats | None:
+    """Return where the fixed points are in raw coordinates, ``(K, N)``."""
+    if card is None or card.fixed_points is None:
+        return None
+    seen = run.probabilistic.observation_map(card.fixed_points.points)
+    return run.standardizer.inverse(seen)
 
 
 def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:
