@@ -80,6 +80,6 @@ def percent(share: float) -> str:
 
 
 def sentence(parts: Sequence[str], tail: str = "", *, named: bool = False) -> str:
-    """Return clauses as one sentence, followed by ``tail``; its first letter a capital unless it is a name."""
+    """Return clauses as one sentence, followed by ``tail``; it starts with a capital unless ``named``."""
     words = "; ".join(parts)
     return f"{words if named else words[:1].upper() + words[1:]}. {tail}".strip()

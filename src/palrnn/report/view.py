@@ -42,7 +42,9 @@ class Run:
     asked is missing. ``reference`` and ``generated`` are raw ``(T, N)``, ``codes (T, P)`` go with the latter,
     ``losses`` are (update, loss), ``advice`` is what to try next where the verdict is not good,
     ``search`` what else was tried where a search came to the model, ``fan`` a forecast, or words on why there
-    is none, and ``resting (K, N)`` the raw places of the fixed points.
+    is none, ``resting (K, N)`` the raw places of the fixed points, and ``bars`` the error bars that were kept
+    with the run, in their plain form: ``method``, ``models``, and ``figures`` by name, each with ``value``,
+    ``low`` and ``high``.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Run:
     search: SearchTable | None = None
     fan: Fan | str = ""
     resting: Floats | None = None
+    bars: Mapping[str, Any] | None = None
 
     def __getitem__(self, name: str) -> Any:
         """Return the result of this name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import platform
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,7 @@ def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
         search=run.search,
         fan=fan(run, card),
         resting=_resting(run, card),
+        bars=_kept_bars(run),
     )
 
 
@@ -58,6 +60,20 @@ def _resting(run: Reconstruction, card: Any) -> Floats | None:
         return None
     seen = run.probabilistic.observation_map(card.fixed_points.points)
     return run.standardizer.inverse(seen)
+
+
+def _kept_bars(run: Reconstruction) -> dict[str, Any] | None:
+    """Return the error bars in the folder of the run, if they are of this very model."""
+    if run.folder is None:
+        return None
+    try:
+        kept = json.loads((run.folder.findings / "bars.json").read_text(encoding="utf-8"))
+        found: dict[str, Any] = kept["found"]
+        whole = all({"value", "low", "high"} <= figure.keys() for figure in found["figures"].values())
+        return found if whole and kept["key"]["model"] == run.fingerprint() else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        # none were computed, or the file is damaged
+        return None
 
 
 def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:

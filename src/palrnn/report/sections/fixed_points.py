@@ -12,6 +12,7 @@ from palrnn.invariants import Scorecard
 from palrnn.report.blocks import Block, Note, Table, csv_download, number
 from palrnn.report.drawing import per_run
 from palrnn.report.registry import section
+from palrnn.report.sections.bars import bars_tables, of_fixed_points
 from palrnn.report.view import Run
 
 _LISTED, _COLUMNS = 12, 3
@@ -27,7 +28,7 @@ _LISTED, _COLUMNS = 12, 3
 )
 def fixed_points(runs: Sequence[Run]) -> tuple[Block, ...]:
     """Return a table of fixed points per run, or why there is none."""
-    return per_run(runs, lambda run, key: [_block(run)])
+    return per_run(runs, lambda run, key: [_block(run), *bars_tables(run, of_fixed_points)])
 
 
 def _block(run: Run) -> Block:

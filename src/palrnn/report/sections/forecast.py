@@ -86,7 +86,8 @@ def fan_chart(run: Run, fan: Fan, key: str) -> Figure:
     drawn = Forecast(chosen(fan.forecast.paths))
     past, truth, data = chosen(fan.past), chosen(fan.truth), chosen(run.reference)
     step, now = run.dt or 1.0, len(past)
-    before, ahead = (np.arange(1 - now, 1) * step, np.arange(1, len(truth) + 1) * step)
+    before: Floats = np.arange(1.0 - now, 1.0) * step
+    ahead: Floats = np.arange(1.0, len(truth) + 1.0) * step
     bands = {level: drawn.band(level) for level in (0.9, 0.5)}
     middle = drawn.quantile(0.5)
     rows = len(chosen.names)
@@ -99,11 +100,11 @@ def fan_chart(run: Run, fan: Fan, key: str) -> Figure:
         place = {"xaxis": "x", "yaxis": f"y{i + 1}" if i else "y"}
         curve = partial(_curve, window=(low, high), legend=i == 0, place=place)
         for level, shade in ((0.9, "@blue/0.18"), (0.5, "@blue/0.38")):
-            bottom, top = (end[:, i] for end in bands[level])
+            lower, upper = (end[:, i] for end in bands[level])
             group = f"{level * 100:.0f} % band"
-            traces.append(curve(ahead, bottom, "", "@blue/0", width=0, legendgroup=group))
-            fill = {"fill": "tonexty", "fillcolor": shade}
-            traces.append(curve(ahead, top, group, "@blue/0", width=0, **fill))
+            traces.append(curve(ahead, lower, "", "@blue/0", width=0, legendgroup=group))
+            filled = {"fill": "tonexty", "fillcolor": shade}
+            traces.append(curve(ahead, upper, group, "@blue/0", width=0) | filled)
         traces.append(curve(ahead, middle[:, i], "median", "@blue", width=2))
         traces.append(curve(np.r_[before, ahead], np.r_[past[:, i], truth[:, i]], "data", "@ink", width=1.3))
         top = 1 - i * (height + gap)

@@ -12,6 +12,7 @@ from palrnn.invariants import FixedPoints, Floor, Quantities, Scorecard, Verdict
 from palrnn.report.blocks import Block, Card, Figure, Note, Table, csv_download, number
 from palrnn.report.drawing import axis, colour, percent, sentence
 from palrnn.report.registry import headline, section
+from palrnn.report.sections.bars import bars_tables, interval, of_fixed_points
 from palrnn.report.sections.forecast import ERRORS, horizon, lasts
 from palrnn.report.sections.scores import scores
 from palrnn.report.view import Run
@@ -44,6 +45,8 @@ def invariants(runs: Sequence[Run]) -> list[Block]:
     table = invariants_table(cards, names)
     # the banner on top of the page has said the verdict, and why
     kept = tuple(row for i, row in enumerate(table.rows) if i >= _rows_of_verdict(cards))
+    for run in runs:
+        blocks += bars_tables(run, lambda name: not of_fixed_points(name))
     return [*blocks, replace(table, rows=kept)]
 
 
@@ -122,7 +125,11 @@ def exponent(run: Run) -> Card:
         words += " That is for the time of this run, not for the long one."
     if card.lyapunov is not None:
         words += f" The true system has {number(card.lyapunov)}."
-    return Card(label, number(found.largest), words, f"± {number(error, 2)}" if error else "")
+    bars, unit = interval(run, "exponent 1"), f"± {number(error, 2)}" if error else ""
+    if bars is not None:
+        unit = f"{number(bars[0])} to {number(bars[1])}"
+        words = f"With its 90 % interval over models by {run.bars['method']}. {words}"
+    return Card(label, number(found.largest), words, unit)
 
 
 def _capital(words: str) -> str:
