@@ -184,7 +184,7 @@
   async function hand(link) {
     const text = await unpacked(link.href.split(",")[1]);
     const file = document.createElement("a");
-    file.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    file.href = URL.createObjectURL(new Blob([text], { type: link.dataset.packed }));
     file.download = link.textContent;
     file.click();
     setTimeout(() => URL.revokeObjectURL(file.href), 60000);

@@ -210,12 +210,14 @@ def _controls(figure: Figure) -> str:
     return f'<div class="controls">{"".join(parts)}</div>' if parts else ""
 
 
+def _link(file: Download) -> str:
+    packed = f' data-packed="{escape(file.kind)}"' if file.packed else ""
+    place = f'download="{escape(file.stored_name)}" href="{escape(file.uri)}"'
+    return f"<a {place}{packed}>{escape(file.name)}</a>"
+
+
 def _downloads(downloads: Iterable[Download], heading: str = "") -> str:
-    links = "".join(
-        f'<a download="{escape(file.stored_name)}" href="{escape(file.uri)}"'
-        f"{' data-packed' if file.packed else ''}>{escape(file.name)}</a>"
-        for file in downloads
-    )
+    links = "".join(_link(file) for file in downloads)
     if not links:
         return ""
     title = f"<span>{escape(heading)}</span>" if heading else '<span class="sr">Download</span>'

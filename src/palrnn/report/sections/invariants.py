@@ -126,7 +126,7 @@ def exponent(run: Run) -> Card:
     if card.lyapunov is not None:
         words += f" The true system has {number(card.lyapunov)}."
     bars, unit = interval(run, "exponent 1"), f"± {number(error, 2)}" if error else ""
-    if bars is not None:
+    if run.bars is not None and bars is not None:
         unit = f"{number(bars[0])} to {number(bars[1])}"
         words = f"With its 90 % interval over models by {run.bars['method']}. {words}"
     return Card(label, number(found.largest), words, unit)
