@@ -107,23 +107,18 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(browser: Chromium, report: 
 
 
 def cases() -> dict[str, list[Run]]:
-    light = changed_run(example_run("good"), geometry=None, diagnostics=None, tuning=None)
-    return {
-        "good": [light],
-        "diverged": [seen(growing())],
-        "one column": [seen(tent())],
-        "64 columns": [seen(channels())],
-        "side by side": [light, seen(tent())],
-    }
+    good = changed_run(example_run("good"), geometry=None, diagnostics=None, tuning=None)
+    diverged, one, many = seen(growing()), seen(tent()), seen(channels())
+    found = {"good": [good], "diverged": [diverged], "one column": [one], "64 columns": [many]}
+    return found | {"side by side": [good, one]}
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("cases")
-    places = {name: folder / f"{name}.html" for name in cases()}
-    for name, runs in cases().items():
-        write_report(runs, places[name])
-    return places
+    folder, found = tmp_path_factory.mktemp("cases"), cases()
+    for name, runs in found.items():
+        write_report(runs, folder / f"{name}.html")
+    return {name: folder / f"{name}.html" for name in found}
 
 
 FIRST = ["verdict", "attractor", "forecast", "power", "invariants", "fixed-points"]
