@@ -51,7 +51,7 @@ def test_a_small_demo_writes_a_run_and_a_report(tmp_path, capsys):
 def test_the_demo_tells_the_story_of_the_paper(tmp_path, capsys):
     assert run("demo", "-o", tmp_path / "demo", "--json") == 0
     result = json.loads(capsys.readouterr().out)
-    assert [card["label"] for card in result["headlines"]][0] == "Verdict"
+    assert result["headlines"][0]["label"] == "Verdict"
     assert len(result["headlines"]) >= 6
     found = json.loads((tmp_path / "demo" / "findings" / "invariants.json").read_text())["found"]
     tuning = Reconstruction.load(tmp_path / "demo").tuning(progress=quiet, **_SMALL)

@@ -13,7 +13,7 @@ from palrnn.engine.checks import Floats
 
 if TYPE_CHECKING:
     from palrnn.inference import Forecast
-    from palrnn.runs.came_from import SearchTable
+    from palrnn.runs.record import SearchTable
 
 
 @dataclass(frozen=True, eq=False)
