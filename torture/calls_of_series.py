@@ -271,6 +271,18 @@ def _invariants() -> dict[str, Row]:
             },
             nan=True,
         ),
+        "valid_prediction_time": Row(
+            {"forecast": x, "truth": x},
+            {
+                "forecast": fixed,
+                "truth": fixed,
+                "dt": v.number(above=0.0),
+                "lyapunov": v.number(above=0.0, optional=True),
+                "threshold": v.number(above=0.0),
+                "scale": optional(v.array(np.ones(x.shape[1]))),
+            },
+            nan=True,
+        ),
         "quantities_of_interest": Row(
             {"model": driven(), "reference": x, "inputs": inputs(), "discard": 10},
             {

@@ -71,6 +71,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "spread_starts",
         "stochastic_counterparts",
         "symbolic_dynamics",
+        "valid_prediction_time",
         "viability",
     ),
     "forcing": (
