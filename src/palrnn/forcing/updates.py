@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
 from palrnn.forcing.kernels import updates as kernels
-from palrnn.forcing.objective import TINY, kernel_sizes
-from palrnn.forcing.plain import forced_loss
+from palrnn.forcing.objective import TINY, forced_loss, kernel_sizes
 from palrnn.model import ALRNN, ShallowPLRNN, Surrogate
 from palrnn.model.surrogate import with_training_vector
 
