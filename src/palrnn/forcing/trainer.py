@@ -23,6 +23,7 @@ from palrnn.forcing.batches import BLOCK, Batches, training_trials
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.evaluation import free_running_evaluation
 from palrnn.forcing.history import Evaluation, History
+from palrnn.forcing.objective import Updates, run_updates
 from palrnn.forcing.state import (
     CHECKPOINT,
     TrainState,
@@ -31,7 +32,6 @@ from palrnn.forcing.state import (
     load_state,
     save_state,
 )
-from palrnn.forcing.updates import Updates, run_updates
 from palrnn.model import Forcing, Surrogate, family_name
 from palrnn.model.inputs import checked_inputs, checked_trial_inputs
 
