@@ -150,22 +150,20 @@ def _(
     drive: Floats | None = None,
 ) -> tuple[float, Floats]:
     count, length, seen = x.shape
-    sizes, vector = kernel_sizes(model), training_vector(model)
+    vector = training_vector(model)
     gradient = np.empty(vector.size if with_gradient else 0)
     pushes = np.empty((count, length, 0)) if drive is None else np.ascontiguousarray(drive)
-    series, flat = x.reshape(count * length, seen), pushes.reshape(count * length, -1)
     loss = kernels.loss_and_gradient(
         vector,
-        *sizes,
-        series,
+        *kernel_sizes(model),
+        x.reshape(count * length, seen),
         True if np.isnan(x).any() else None,
-        flat,
+        pushes.reshape(count * length, -1),
         np.arange(count, dtype=np.int64) * length,
-        np.empty((0, count, seen)),
+        length,
         forcing.interval,
         forcing.strength,
         TINY["float64"],
-        kernels.workspace(vector, *sizes[:3], series, flat, count, length, forcing.interval),
         gradient,
     )
     return float(loss), gradient
