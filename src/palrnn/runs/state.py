@@ -21,6 +21,7 @@ from palrnn.engine.shown import Shown, curves_svg
 from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import (
     PALRNN,
+    Checkpoint,
     Forcing,
     Noise,
     Surrogate,
@@ -85,16 +86,11 @@ class RunState(Shown):
         """
         folder = RunFolder(path)
         folder.check()
-        folder.check_model(self.model, self.standardizer, self.dt)
+        how: dict[str, Any] = {"forcing": self.forcing, "input_standardizer": self.input_standardizer}
+        found = Checkpoint(self.model, self.standardizer, self.dt, self.record.of_training(), **how)
+        folder.check_model(found)
         with folder.writing("save"):
-            folder.write_model(
-                self.model,
-                self.standardizer,
-                self.dt,
-                self.forcing,
-                self.record.of_training(),
-                self.input_standardizer,
-            )
+            folder.write_model(found)
             folder.write_record(self.record)
             folder.write_reference(self.reference, self.inputs)
             folder.write_losses(self.losses)
