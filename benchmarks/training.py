@@ -51,6 +51,8 @@ class Ours:
             self.done,
             config.latent_dim,
             config.gated,
+            None,
+            False,
             self.batches.series,
             None if self.batches.whole else True,
             self.batches.drive,

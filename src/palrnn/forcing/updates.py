@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
-from palrnn.forcing.kernels import shallow as shallow_kernels
 from palrnn.forcing.kernels import updates as kernels
-from palrnn.forcing.objective import TINY
+from palrnn.forcing.objective import TINY, kernel_sizes
 from palrnn.forcing.plain import forced_loss
 from palrnn.model import ALRNN, ShallowPLRNN, Surrogate
 from palrnn.model.surrogate import with_training_vector
@@ -76,9 +75,10 @@ def run_updates(
     return -1
 
 
-@run_updates.register
+@run_updates.register(ALRNN)
+@run_updates.register(ShallowPLRNN)
 def _(
-    model: ALRNN,
+    model: ALRNN | ShallowPLRNN,
     vector: NDArray[Any],
     first: NDArray[Any],
     second: NDArray[Any],
@@ -91,42 +91,7 @@ def _(
         first,
         second,
         todo.done,
-        model.latent_dim,
-        model.gated,
-        todo.series,
-        None if todo.whole else True,
-        todo.drive,
-        todo.starts,
-        todo.noise,
-        todo.length,
-        todo.interval,
-        todo.strengths,
-        todo.rates,
-        todo.clip,
-        vector.dtype.type(TINY[vector.dtype.name]),
-        losses,
-        norms,
-    )
-
-
-@run_updates.register
-def _(
-    model: ShallowPLRNN,
-    vector: NDArray[Any],
-    first: NDArray[Any],
-    second: NDArray[Any],
-    todo: Updates,
-    losses: Floats,
-    norms: Floats,
-) -> int:
-    return shallow_kernels.updates(
-        vector,
-        first,
-        second,
-        todo.done,
-        model.latent_dim,
-        model.hidden,
-        model.gates_per_hidden == 2,
+        *kernel_sizes(model),
         todo.series,
         None if todo.whole else True,
         todo.drive,

@@ -87,9 +87,7 @@ def predictions(series, starts, length):
 
 
 @kernel
-def forced_rollout(
-    theta, dim, ahead, wide, series, drive, starts, inputs, tau, alpha, gaps, phi, states, errors
-):
+def forced_rollout(theta, dim, series, gaps, drive, starts, tau, alpha, room):
     """Run the forced rollout (eqs. itf_rollout, gtf_mix) and return its loss (eq. tf_loss).
 
     z_0 = embed(x_0); at steps t = tau, 2 tau, ... the observed coordinates become (1 - alpha) z_t + alpha x_t
@@ -98,6 +96,7 @@ def forced_rollout(
     is not seen. ``phi (2, B, width)`` is scratch. Loss: the squared error summed over N, averaged over the T
     - 1 predictions and the batch, or over as many as were seen (`predictions`).
     """
+    ahead, _, wide, phi, inputs, states, _, errors = room
     length, batch, width = states.shape
     seen = series.shape[1]
     bias, slope, low = wide[0], wide[1], wide[2]
@@ -146,9 +145,7 @@ def forced_rollout(
 
 
 @kernel
-def forced_adjoint(
-    dim, gated, count, back, wide, inputs, tau, alpha, gaps, weight, tiny, states, errors, adjoint, gradient
-):
+def forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, gradient):
     """The gradient of the loss (eq. tf_loss) along a forced rollout, into ``gradient`` (laid out as theta).
 
     With lambda_t = dL/dz_t before forcing and e_t = 2 (B z_t - x_t) / ((T - 1) B), backwards in time,
@@ -165,6 +162,7 @@ def forced_adjoint(
     Adjoints of units that stay closed shrink geometrically: below ``tiny`` they are set to zero before they
     reach denormal numbers, which would slow every product.
     """
+    _, back, wide, _, inputs, states, adjoint, errors = room
     length, batch, width = states.shape
     seen, free, number = errors.shape[2], dim - gated, states.dtype.type
     keep, scale = number(1.0) - alpha, number(2.0 / ((length - 1) * batch))
@@ -229,40 +227,30 @@ def forced_adjoint(
 
 
 @kernel
-def loss_and_gradient(theta, dim, gated, series, gaps, drive, starts, length, tau, alpha, tiny, gradient):
-    """Return the loss of sequences ``series[starts[b] : starts[b] + length]``, and fill ``gradient``.
-
-    ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
-    """
-    count = drive.shape[1]
-    batch, seen, kind, width = starts.shape[0], series.shape[1], theta.dtype, padded(dim + count, theta)
-    ahead, back = np.empty((width, width), kind), np.empty((width, width), kind)
-    wide, phi = np.empty((3, width), kind), np.empty((2, batch, width), kind)
-    inputs = np.empty(((length - 1) // tau + 1, batch, seen), kind)
-    states, errors = np.empty((length, batch, width), kind), np.zeros((length, batch, seen), kind)
-    fold(theta, dim, gated, count, ahead, back, wide)
-    read_inputs(series, starts, np.empty((0, batch, seen), kind), tau, inputs)
-    loss = forced_rollout(
-        theta, dim, ahead, wide, series, drive, starts, inputs, tau, alpha, gaps, phi, states, errors
+def workspace(theta, dim, seen, count, batch, length, tau):
+    """Room for the evaluation of a batch: ahead, back, wide, phi, inputs, states, adjoint, errors."""
+    kind, width = theta.dtype, padded(dim + count, theta)
+    return (
+        np.empty((width, width), kind),
+        np.empty((width, width), kind),
+        np.empty((3, width), kind),
+        np.empty((2, batch, width), kind),
+        np.empty(((length - 1) // tau + 1, batch, seen), kind),
+        np.empty((length, batch, width), kind),
+        np.empty((length, batch, width), kind),
+        np.zeros((length, batch, seen), kind),
     )
+
+
+@kernel
+def evaluate(theta, dim, gated, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient):
+    """Return the loss of one batch and fill ``gradient``, unless that has length 0."""
+    ahead, back, wide, _, inputs, states, _, _ = room
+    count = drive.shape[1]
+    fold(theta, dim, gated, count, ahead, back, wide)
+    read_inputs(series, starts, noise, tau, inputs)
+    loss = forced_rollout(theta, dim, series, gaps, drive, starts, tau, alpha, room)
     if gradient.shape[0] > 0:
-        adjoint = np.empty((length, batch, width), kind)
-        weight = 0.0 if gaps is None else predictions(series, starts, length)
-        forced_adjoint(
-            dim,
-            gated,
-            count,
-            back,
-            wide,
-            inputs,
-            tau,
-            alpha,
-            gaps,
-            weight,
-            tiny,
-            states,
-            errors,
-            adjoint,
-            gradient,
-        )
+        weight = 0.0 if gaps is None else predictions(series, starts, states.shape[0])
+        forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, gradient)
     return loss

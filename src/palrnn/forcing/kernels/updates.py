@@ -1,4 +1,8 @@
-"""Whole training updates in one kernel: batch, forced rollout, adjoint, clipping, RAdam."""
+"""Whole training updates in one kernel: batch, forced rollout, adjoint, clipping, RAdam.
+
+The family of ``theta`` is told by what is not None: ``gated``, P of an AL-RNN, or ``hidden``, H of a shallow
+PLRNN, which may be ``clipped``. Numba leaves the calls under the other out: kernels are compiled for each.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,7 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.forcing.kernels.rollout import (
-    fold,
-    forced_adjoint,
-    forced_rollout,
-    padded,
-    predictions,
-    read_inputs,
-)
+from palrnn.forcing.kernels import rollout, shallow
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
@@ -54,6 +51,37 @@ def radam_step(theta, first, second, gradient, step, rate, tiny):
 
 
 @kernel
+def workspace(theta, dim, gated, hidden, series, drive, batch, length, tau):
+    """Room for the evaluation of a batch by the kernels of the family."""
+    seen, count = series.shape[1], drive.shape[1]
+    if gated is not None:
+        room = rollout.workspace(theta, dim, seen, count, batch, length, tau)
+    if hidden is not None:
+        room = shallow.workspace(theta, dim, hidden, seen, count, batch, length, tau)
+    return room
+
+
+@kernel
+def loss_and_gradient(
+    theta, dim, gated, hidden, clipped, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
+):
+    """Return the loss of sequences of ``series`` that begin at ``starts (B,)``, and fill ``gradient``.
+
+    ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
+    """
+    loss = 0.0
+    if gated is not None:
+        loss = rollout.evaluate(
+            theta, dim, gated, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
+        )
+    if hidden is not None:
+        loss = shallow.evaluate(
+            theta, hidden, clipped, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
+        )
+    return loss
+
+
+@kernel
 def updates(
     theta,
     first,
@@ -61,6 +89,8 @@ def updates(
     done,
     dim,
     gated,
+    hidden,
+    clipped,
     series,
     gaps,
     drive,
@@ -83,39 +113,27 @@ def updates(
     shortened to it. Fills ``losses (U,)`` and ``norms (U,)`` (before clipping). Return the number of the
     first update whose loss or gradient is not finite, with ``theta`` as it was before that update, or -1.
     """
-    count, batch = starts.shape
-    seen, kind, number = series.shape[1], theta.dtype, theta.dtype.type
-    inputs_dim = drive.shape[1]
-    width = padded(dim + inputs_dim, theta)
-    ahead, back = np.empty((width, width), kind), np.empty((width, width), kind)
-    wide, phi = np.empty((3, width), kind), np.empty((2, batch, width), kind)
-    inputs = np.empty(((length - 1) // tau + 1, batch, seen), kind)
-    states, adjoint = np.empty((length, batch, width), kind), np.empty((length, batch, width), kind)
-    errors, silence = np.zeros((length, batch, seen), kind), np.empty((0, batch, seen), kind)
-    gradient = np.empty_like(theta)
+    (count, batch), number = starts.shape, theta.dtype.type
+    room = workspace(theta, dim, gated, hidden, series, drive, batch, length, tau)
+    silence, gradient = np.empty((0, batch, series.shape[1]), theta.dtype), np.empty_like(theta)
     for u in range(count):
+        rows, added = starts[u], noise[u] if noise.shape[0] > 0 else silence
         alpha = number(alphas[u])
-        fold(theta, dim, gated, inputs_dim, ahead, back, wide)
-        read_inputs(series, starts[u], noise[u] if noise.shape[0] > 0 else silence, tau, inputs)
-        loss = forced_rollout(
-            theta, dim, ahead, wide, series, drive, starts[u], inputs, tau, alpha, gaps, phi, states, errors
-        )
-        weight = 0.0 if gaps is None else predictions(series, starts[u], length)
-        forced_adjoint(
+        loss = loss_and_gradient(
+            theta,
             dim,
             gated,
-            inputs_dim,
-            back,
-            wide,
-            inputs,
+            hidden,
+            clipped,
+            series,
+            gaps,
+            drive,
+            rows,
+            added,
             tau,
             alpha,
-            gaps,
-            weight,
             tiny,
-            states,
-            errors,
-            adjoint,
+            room,
             gradient,
         )
         square = 0.0
