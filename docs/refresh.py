@@ -146,7 +146,7 @@ def worth() -> str:
     )
     listed = re.findall(
         r"^\d+ +\d+ +[\d,]+ +(good|fair|not usable) +\d+/\d+ +([\d.]+) +([\d.]+)",
-        (DOCS / "search.md").read_text(),
+        (DOCS / "searching.md").read_text(),
         re.M,
     )
     grades = [grade for grade, *_ in listed]
@@ -156,7 +156,7 @@ def worth() -> str:
         ("a search", f"of its {len(grades)} best candidates {grades.count('not usable')} not usable")
         + (
             f"{grades.count('good')} good, D_stsp {listed[0][1]} (floor {listed[0][2]})",
-            "[Search](../search.md)",
+            "[Search](../searching.md)",
         ),
         ("gaps as NaN", f"interpolated: D_stsp {scores['from interpolated values']}")
         + (scores["from gaps"], "[Gaps](../gaps.md)"),
