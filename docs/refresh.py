@@ -174,14 +174,15 @@ def caption() -> str:
     for name, runs in found.items():
         shown = next(run for run in runs if run["shown"])
         grades = [run["grade"] for run in runs]
-        counts = ", ".join(f"{grades.count(g)} {g}" for g in ("good", "fair", "not usable") if g in grades)
+        words = ("good", "fair", "not usable", "diverged in training")
+        counts = ", ".join(f"{grades.count(word)} {word}" for word in words if word in grades)
         parts.append(
             f"{name}: D_stsp {shown['dstsp']:.2f}, floor {shown['floor']:.2f}; "
             f"of the {len(runs)} models {counts}"
         )
     count = {len(runs) for runs in found.values()}
-    words = "ten" if count == {10} else " and ".join(map(str, sorted(count)))
-    return f"Default settings, the median of {words} seeds by D_stsp. " + ". ".join(parts) + "."
+    number = "ten" if count == {10} else " and ".join(map(str, sorted(count)))
+    return f"Default settings, the median of {number} seeds by D_stsp. " + ". ".join(parts) + "."
 
 
 #: Where each place is, and what belongs there.

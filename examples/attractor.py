@@ -39,15 +39,20 @@ def laser() -> np.ndarray:
     return np.asarray(santafe_laser(), dtype=np.float64).reshape(-1, 1)
 
 
-def reconstructed(name: str, seed: int, runs: Path, settings: dict[str, Any]) -> palrnn.Reconstruction:
-    """Return the run of one seed; one that is finished is not trained again."""
+def reconstructed(name: str, seed: int, runs: Path, settings: dict[str, Any]) -> palrnn.Reconstruction | None:
+    """Return the run of one seed, None if its training diverged; one that is finished is not trained again."""
     x = "lorenz63" if name == LORENZ else laser()
     folder = runs / f"{'lorenz' if name == LORENZ else 'laser'}-{seed}"
-    return palrnn.reconstruct(x, **DATA[name] | settings, seed=seed, run=folder)
+    try:
+        return palrnn.reconstruct(x, **DATA[name] | settings, seed=seed, run=folder)
+    except palrnn.TrainingDivergedError:
+        return None
 
 
-def judged(result: palrnn.Reconstruction, seed: int) -> dict[str, Any]:
+def judged(result: palrnn.Reconstruction | None, seed: int) -> dict[str, Any]:
     """Return what the verdict rests on: D_stsp over starts, with noise as in the data where there is some."""
+    if result is None:
+        return {"seed": seed, "dstsp": np.inf, "grade": "diverged in training", "shown": False}
     card = result.invariants()
     runs = card.over_starts_with_noise or card.over_starts
     score = float(np.median(runs.dstsp)) if runs is not None else np.inf
@@ -95,18 +100,21 @@ def main() -> None:
     arguments = parser.parse_args()
     settings = {} if arguments.updates is None else {"updates": arguments.updates}
     table: dict[str, list[dict[str, Any]]] = {name: [] for name in DATA}
-    results: dict[str, list[palrnn.Reconstruction]] = {name: [] for name in DATA}
+    results: dict[str, list[palrnn.Reconstruction | None]] = {name: [] for name in DATA}
     for name, seeds in zip(DATA, arguments.seeds, strict=True):
         for seed in range(seeds):
             results[name].append(reconstructed(name, seed, arguments.runs, settings))
             table[name].append(judged(results[name][-1], seed))
             print(name, table[name][-1], flush=True)
-    medians = {}
+    medians: dict[str, palrnn.Reconstruction] = {}
     for name, rows in table.items():
         # of an even number the lower one of the two in the middle
         shown = sorted(range(len(rows)), key=lambda k, rows=rows: rows[k]["dstsp"])[(len(rows) - 1) // 2]
         rows[shown]["shown"] = True
-        medians[name] = results[name][shown]
+        median = results[name][shown]
+        if median is None:
+            raise SystemExit(f"the training of most models of {name} diverged: there is nothing to show")
+        medians[name] = median
     save_figure(drawn(medians), arguments.picture)
     write_text(arguments.picture.with_suffix(".json"), json.dumps(table, indent=1) + "\n")
 
