@@ -40,7 +40,7 @@ def laser() -> np.ndarray:
 
 
 def reconstructed(name: str, seed: int, runs: Path, settings: dict[str, Any]) -> palrnn.Reconstruction | None:
-    """Return the run of one seed, None if its training diverged; one that is finished is not trained again."""
+    """Return the run of one seed, None if its training diverged; a finished one is not trained again."""
     x = "lorenz63" if name == LORENZ else laser()
     folder = runs / f"{'lorenz' if name == LORENZ else 'laser'}-{seed}"
     try:
@@ -52,7 +52,7 @@ def reconstructed(name: str, seed: int, runs: Path, settings: dict[str, Any]) ->
 def judged(result: palrnn.Reconstruction | None, seed: int) -> dict[str, Any]:
     """Return what the verdict rests on: D_stsp over starts, with noise as in the data where there is some."""
     if result is None:
-        return {"seed": seed, "dstsp": np.inf, "grade": "diverged in training", "shown": False}
+        return {"seed": seed, "dstsp": None, "grade": "diverged in training", "shown": False}
     card = result.invariants()
     runs = card.over_starts_with_noise or card.over_starts
     score = float(np.median(runs.dstsp)) if runs is not None else np.inf
@@ -109,7 +109,8 @@ def main() -> None:
     medians: dict[str, palrnn.Reconstruction] = {}
     for name, rows in table.items():
         # of an even number the lower one of the two in the middle
-        shown = sorted(range(len(rows)), key=lambda k, rows=rows: rows[k]["dstsp"])[(len(rows) - 1) // 2]
+        scores = [np.inf if row["dstsp"] is None else row["dstsp"] for row in rows]
+        shown = int(np.argsort(scores)[(len(rows) - 1) // 2])
         rows[shown]["shown"] = True
         median = results[name][shown]
         if median is None:
