@@ -183,8 +183,8 @@ def caption() -> str:
     count = {len(runs) for runs in found.values()}
     number = "ten" if count == {10} else " and ".join(map(str, sorted(count)))
     return (
-        f"The median of {number} seeds by D_stsp; default settings, for the laser with `lags=5, delay=2` and forcing "
-        f"of strength 0.1 at every step. {'. '.join(parts)}."
+        f"The median of {number} seeds by D_stsp; default settings, for the laser with `lags=5, delay=2` and "
+        f"forcing of strength 0.1 at every step. {'. '.join(parts)}."
     )
 
 
