@@ -2,8 +2,8 @@
 
 Ten seeds each; the picture shows the median of the ten by D_stsp, whatever its verdict. Beside it goes a
 table of all of them, from which README.md takes its caption. The laser is that of the Santa Fe competition,
-which reservoirpy carries (`pip install 'palrnn[field]'`). Runs are kept, so that the same command goes on where
-it stopped, about twenty minutes on one core in all:
+which reservoirpy carries (`pip install 'palrnn[field]'`). Runs are kept, so that the same command goes on
+where it stopped, about twenty minutes on one core in all:
 
     python examples/attractor.py docs/pictures/attractor.png --runs build/attractor
     python docs/refresh.py

@@ -159,6 +159,10 @@ def test_the_defaults_that_pages_name_are_the_defaults():
     units, gates, updates = said(TRAINING, r"M = (\d+) units, P = (\d+) gates,.*?([\d,]+) updates, of which")
     sizes = config.latent_dim, config.gated, config.updates
     assert (int(units), int(gates), int(updates.replace(",", ""))) == sizes
+    rows = refresh.rows_with(TRAINING, "series", "settings", "alive from 10 of 10 starts")
+    alive = [row["alive from 10 of 10 starts"] for row in rows if row["settings"] == refresh.DEFAULTS]
+    told = said(TRAINING, r"With them (\d+ of \d+) models of Lorenz-63 still move")
+    assert [*told, *told] == alive[:2]
     assert said(own, r"The default is (\d+), or the number") == (units,)
     assert said(own, r"Start at the default of (\d+)") == (gates,)
     assert said(own, r"\*\*Updates\.\*\* ([\d,]+) unless told") == (updates,)
