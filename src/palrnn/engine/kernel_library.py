@@ -7,9 +7,9 @@ with its own copy, and the two may round differently. Here the copies get names 
 always runs with its own. It is also compiled from what the cache would hold of the functions that it calls,
 whether or not they come from there.
 
-Numba would also make machine code of each function that a kernel calls, with two ways to call it from outside,
-and optimise it alone, only to do all of that again for every caller. What kernels call is kept here as a
-`PartLibrary`: code to be copied, optimised once, in the kernel that people call.
+Numba would also make machine code of each function that a kernel calls, with two ways to call it from
+outside, and optimise it alone, only to do all of that again for every caller. What kernels call is kept here
+as a `PartLibrary`: code to be copied, optimised once, in the kernel that people call.
 """
 
 from __future__ import annotations
