@@ -17,7 +17,7 @@ from palrnn.engine.kernel import kernel, pin_blas
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
 from palrnn.forcing.batches import BLOCK, Batches
-from palrnn.forcing.kernels.updates import updates
+from palrnn.forcing.kernels.updates import scratch, updates
 from palrnn.forcing.objective import TINY
 from palrnn.model import ALRNN, initial_alrnn
 from palrnn.model.surrogate import training_vector
@@ -44,6 +44,15 @@ class Ours:
     def run(self, count: int) -> float:
         starts, noise = self.batches.draws(self.done, self.done + count)
         losses, norms, config = np.empty(count), np.empty(count), self.config
+        room = scratch(
+            self.theta,
+            config.latent_dim,
+            self.batches.series.shape[1],
+            self.batches.drive.shape[1],
+            starts.shape[1],
+            config.sequence_length,
+            config.tau,
+        )
         diverged = updates(
             self.theta,
             self.first,
@@ -64,6 +73,7 @@ class Ours:
             np.float32(TINY["float32"]),
             losses,
             norms,
+            room,
         )
         if diverged >= 0:
             raise ArithmeticError(f"the benchmark diverged at update {self.done + diverged + 1}")

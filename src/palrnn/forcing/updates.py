@@ -86,6 +86,9 @@ def _(
     losses: Floats,
     norms: Floats,
 ) -> int:
+    width, inputs = todo.series.shape[1], todo.drive.shape[1]
+    batch = todo.starts.shape[1]
+    room = kernels.scratch(vector, model.latent_dim, width, inputs, batch, todo.length, todo.interval)
     return kernels.updates(
         vector,
         first,
@@ -106,6 +109,7 @@ def _(
         vector.dtype.type(TINY[vector.dtype.name]),
         losses,
         norms,
+        room,
     )
 
 

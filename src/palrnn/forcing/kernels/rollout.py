@@ -23,6 +23,7 @@ import numpy as np
 
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import lane_count
+from palrnn.engine.products import product
 from palrnn.forcing.kernels.steps import advance, retreat
 
 
@@ -71,8 +72,8 @@ def read_inputs(series, starts, noise, tau, inputs):
             row = starts[b] + k * tau
             for n in range(inputs.shape[2]):
                 inputs[k, b, n] = series[row, n]
-    if noise.shape[0] > 0:
-        inputs += noise
+                if noise.shape[0] > 0:
+                    inputs[k, b, n] += noise[k, b, n]
 
 
 @kernel
@@ -147,7 +148,23 @@ def forced_rollout(
 
 @kernel
 def forced_adjoint(
-    dim, gated, count, back, wide, inputs, tau, alpha, gaps, weight, tiny, states, errors, adjoint, gradient
+    dim,
+    gated,
+    count,
+    back,
+    wide,
+    inputs,
+    tau,
+    alpha,
+    gaps,
+    weight,
+    tiny,
+    states,
+    errors,
+    adjoint,
+    part,
+    sums,
+    gradient,
 ):
     """The gradient of the loss (eq. tf_loss) along a forced rollout, into ``gradient`` (laid out as theta).
 
@@ -161,7 +178,8 @@ def forced_adjoint(
     With ``gaps``, (T - 1) B is the number ``weight`` of `predictions` instead, and F_t is I where nothing was
     seen. Without them ``weight`` is not looked at.
 
-    ``states (T, B, width)`` becomes phi*(states) on the way; ``adjoint (T, B, width)`` receives lambda.
+    ``states (T, B, width)`` becomes phi*(states) on the way; ``adjoint (T, B, width)`` receives lambda; ``part
+    (width, width)`` and ``sums (4, width)`` are scratch.
     Adjoints of units that stay closed shrink geometrically: below ``tiny`` they are set to zero before they
     reach denormal numbers, which would slow every product.
     """
@@ -171,9 +189,9 @@ def forced_adjoint(
     if gaps is not None:
         scale = number(2.0 / weight)
     slope, low = wide[1], wide[2]
-    nothing, least = np.zeros(width, states.dtype), np.full(width, tiny)
-    dh, dA = np.zeros(width, states.dtype), np.zeros(width, states.dtype)
-    part = np.empty((width, width), states.dtype)
+    nothing, least, dh, dA = sums[0], sums[1], sums[2], sums[3]
+    for i in range(width):
+        nothing[i], least[i], dh[i], dA[i] = number(0.0), tiny, number(0.0), number(0.0)
     gradient[:] = number(0.0)
     dW = gradient[dim : dim + dim * dim].reshape((dim, dim))
     dC = gradient[dim * (dim + 2) : dim * (dim + 2 + count)].reshape((dim, count))
@@ -210,7 +228,7 @@ def forced_adjoint(
             adjoint[begin + 1 : end + 1].reshape((rows, width)),
             states[begin:end].reshape((rows, width)),
         )
-        np.dot(later.T, phi, part)
+        product(later.T, phi, part)
         for i in range(dim):
             for j in range(dim):
                 dW[i, j] += part[i, j]
@@ -263,6 +281,8 @@ def loss_and_gradient(theta, dim, gated, series, gaps, drive, starts, length, ta
             states,
             errors,
             adjoint,
+            np.empty((width, width), kind),
+            np.empty((4, width), kind),
             gradient,
         )
     return loss

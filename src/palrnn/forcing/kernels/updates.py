@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
+from palrnn.engine.vector_code import REGISTER_BYTES
 from palrnn.forcing.kernels.rollout import (
     fold,
     forced_adjoint,
     forced_rollout,
-    padded,
     predictions,
     read_inputs,
 )
@@ -53,6 +53,20 @@ def radam_step(theta, first, second, gradient, step, rate, tiny):
             theta[k] -= size * first[k]
 
 
+def scratch(theta, dim, seen, count, batch, length, tau):
+    """Return the arrays that `updates` works in: made outside, what makes them need not be compiled.
+
+    They are for the vector ``theta``, M = ``dim`` units and ``count`` inputs, of which ``seen`` are observed,
+    and batches of ``batch`` sequences of ``length`` rows, forced every ``tau`` steps.
+    """
+    kind, lanes = theta.dtype, REGISTER_BYTES // theta.itemsize
+    width = (dim + count + lanes - 1) // lanes * lanes
+    shapes = [(width, width)] * 3 + [(3, width), (4, width), (2, batch, width)]
+    shapes += [((length - 1) // tau + 1, batch, seen)] + [(length, batch, width)] * 2
+    blank = np.zeros((length, batch, seen), kind), np.empty((0, batch, seen), kind), np.empty_like(theta)
+    return (*(np.empty(shape, kind) for shape in shapes), *blank)
+
+
 @kernel
 def updates(
     theta,
@@ -74,6 +88,7 @@ def updates(
     tiny,
     losses,
     norms,
+    room,
 ):
     """Train ``theta`` and its moments ``first``, ``second`` in place by U updates, after ``done`` earlier.
 
@@ -82,17 +97,11 @@ def updates(
     0 for none), ``alphas (U,)`` and ``rates (U,)`` the schedules; gradients longer than ``clip`` are
     shortened to it. Fills ``losses (U,)`` and ``norms (U,)`` (before clipping). Return the number of the
     first update whose loss or gradient is not finite, with ``theta`` as it was before that update, or -1.
+    ``room`` is scratch from `scratch`.
     """
-    count, batch = starts.shape
-    seen, kind, number = series.shape[1], theta.dtype, theta.dtype.type
-    inputs_dim = drive.shape[1]
-    width = padded(dim + inputs_dim, theta)
-    ahead, back = np.empty((width, width), kind), np.empty((width, width), kind)
-    wide, phi = np.empty((3, width), kind), np.empty((2, batch, width), kind)
-    inputs = np.empty(((length - 1) // tau + 1, batch, seen), kind)
-    states, adjoint = np.empty((length, batch, width), kind), np.empty((length, batch, width), kind)
-    errors, silence = np.zeros((length, batch, seen), kind), np.empty((0, batch, seen), kind)
-    gradient = np.empty_like(theta)
+    count = starts.shape[0]
+    number, inputs_dim = theta.dtype.type, drive.shape[1]
+    ahead, back, part, wide, sums, phi, inputs, states, adjoint, errors, silence, gradient = room
     for u in range(count):
         alpha = number(alphas[u])
         fold(theta, dim, gated, inputs_dim, ahead, back, wide)
@@ -116,6 +125,8 @@ def updates(
             states,
             errors,
             adjoint,
+            part,
+            sums,
             gradient,
         )
         square = 0.0
