@@ -178,8 +178,8 @@ def forced_adjoint(
     With ``gaps``, (T - 1) B is the number ``weight`` of `predictions` instead, and F_t is I where nothing was
     seen. Without them ``weight`` is not looked at.
 
-    ``states (T, B, width)`` becomes phi*(states) on the way; ``adjoint (T, B, width)`` receives lambda; ``part
-    (width, width)`` and ``sums (4, width)`` are scratch.
+    ``states (T, B, width)`` becomes phi*(states) on the way; ``adjoint (T, B, width)`` receives lambda;
+    ``part (width, width)`` and ``sums (4, width)`` are scratch.
     Adjoints of units that stay closed shrink geometrically: below ``tiny`` they are set to zero before they
     reach denormal numbers, which would slow every product.
     """

@@ -31,7 +31,8 @@ def rollout(A, W, biases, gated, z, after, discard, bound, out):
     """Fill ``out (steps, M)`` with z_{discard+1}, z_{discard+2}, ... where z_1 = ``z (M,)``.
 
     ``biases`` is h, ``(1, M)``, or h + C s_t of each state, ``(discard + steps, M)``;
-    ``z`` and ``after (M,)`` are written over. Return the number of steps taken when the state first left ``bound``, or -1.
+    ``z`` and ``after (M,)`` are written over. Return the number of steps taken from z_1 when the state first
+    left ``bound``, or -1.
     """
     steps, dim = out.shape
     moves = min(1, biases.shape[0] - 1)
