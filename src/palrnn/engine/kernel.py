@@ -16,6 +16,7 @@ import ast
 import hashlib
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from numba import njit
 from numba.core import event
 from threadpoolctl import ThreadpoolController
 
+from palrnn.engine import compile_time
 from palrnn.engine.kernel_cache import KernelCache, PartCache
 from palrnn.engine.kernel_library import KernelCompiler, PartCompiler
 
@@ -145,18 +147,26 @@ def on_compile(say: Callable[[], None]) -> None:
     _listener.say = say
 
 
-class _Once(event.Listener):
+class _Compilation(event.Listener):
+    """Says so once, and counts the time; Numba compiles in one thread at a time, callers around callees."""
+
     def __init__(self) -> None:
         self.say: Callable[[], None] | None = None
+        self._depth, self._begun = 0, 0.0
 
     def on_start(self, event: Any) -> None:
+        if self._depth == 0:
+            self._begun = time.monotonic()
+        self._depth += 1
         say, self.say = self.say, None
         if say is not None:
             say()
 
     def on_end(self, event: Any) -> None:
-        pass
+        self._depth -= 1
+        if self._depth == 0:
+            compile_time.add(time.monotonic() - self._begun)
 
 
-_listener = _Once()
+_listener = _Compilation()
 event.register("numba:compile", _listener)
