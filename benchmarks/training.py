@@ -17,7 +17,7 @@ from palrnn.engine.kernel import kernel, pin_blas
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
 from palrnn.forcing.batches import BLOCK, Batches
-from palrnn.forcing.kernels.updates import scratch, updates
+from palrnn.forcing.kernels.updates import updates, workspace
 from palrnn.forcing.objective import TINY
 from palrnn.model import ALRNN, initial_alrnn
 from palrnn.model.surrogate import training_vector
@@ -44,15 +44,11 @@ class Ours:
     def run(self, count: int) -> float:
         starts, noise = self.batches.draws(self.done, self.done + count)
         losses, norms, config = np.empty(count), np.empty(count), self.config
-        room = scratch(
-            self.theta,
-            config.latent_dim,
-            self.batches.series.shape[1],
-            self.batches.drive.shape[1],
-            starts.shape[1],
-            config.sequence_length,
-            config.tau,
-        )
+        sizes = (config.latent_dim, config.gated, None)
+        batches = self.batches
+        about = (batches.series, batches.drive, starts.shape[1], config.sequence_length, config.tau)
+        room = workspace(self.theta, *sizes, *about)
+        silence = np.empty((0, starts.shape[1], batches.series.shape[1]), np.float32)
         diverged = updates(
             self.theta,
             self.first,
@@ -60,12 +56,13 @@ class Ours:
             self.done,
             config.latent_dim,
             config.gated,
+            None,
+            False,
             self.batches.series,
             None if self.batches.whole else True,
             self.batches.drive,
             starts,
             noise,
-            config.sequence_length,
             config.tau,
             np.ones(count),
             np.full(count, RATE),
@@ -74,6 +71,8 @@ class Ours:
             losses,
             norms,
             room,
+            silence,
+            np.empty_like(self.theta),
         )
         if diverged >= 0:
             raise ArithmeticError(f"the benchmark diverged at update {self.done + diverged + 1}")

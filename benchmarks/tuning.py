@@ -29,9 +29,9 @@ from palrnn import (
 from palrnn.engine.kernel import kernel
 from palrnn.engine.progress import lines, quiet
 from palrnn.engine.vector_code import LANES
-from palrnn.inference.codes import codes_of
 from palrnn.inference.filter_arrays import filter_arrays, initial_bundles, workspace
 from palrnn.inference.kernels.beliefs import condition, predict
+from palrnn.inference.record import codes_of
 from palrnn.tuning import SAEMConfig
 from palrnn.tuning.anchor import anchored_solution
 from palrnn.tuning.mstep import drift_solution

@@ -12,8 +12,7 @@ from oracles.networks import random_network
 import palrnn
 from palrnn import Forcing, TrainConfig
 from palrnn.model import ALRNN, as_forcing
-from palrnn.model.forcing_policy import policy
-from palrnn.model.policies import critical_strength
+from palrnn.model.forcing_policy import critical_strength, policy
 
 # a policy of one file, as anyone may add one
 

@@ -12,7 +12,7 @@ from palrnn.data import Standardizer, lorenz63
 from palrnn.engine.locks import FolderInUseError, folder_lock
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
-from palrnn.forcing.resumed import updates_measured
+from palrnn.forcing.state import updates_measured
 from palrnn.model import initial_alrnn, load_checkpoint, save_checkpoint
 
 CONFIG = TrainConfig(

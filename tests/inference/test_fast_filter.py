@@ -17,10 +17,10 @@ from palrnn import ALRNN, PALRNN, FilterDiedError, rbpf
 from palrnn.engine.vector_code import LANES
 from palrnn.inference import filter_arrays as filter_arrays_file
 from palrnn.inference import hidden_basis
-from palrnn.inference.codes import codes_of
 from palrnn.inference.filter_arrays import filter_arrays, initial_bundles, workspace
 from palrnn.inference.kernels.beliefs import condition, place
 from palrnn.inference.kernels.noise import GATES, fill_normals, stream_key
+from palrnn.inference.record import codes_of
 
 # gated, observed, latent: sizes around those of tiles, no hidden units, none but hidden ones, gated and
 # observed ones, more gates than a word has bits

@@ -9,12 +9,12 @@ from oracles.small_models import drawn_series, gated_model
 
 from palrnn import FewPathsWarning, path_posterior, rbpf, smooth
 from palrnn.engine.vector_code import LANES
-from palrnn.inference.codes import words_of
-from palrnn.inference.conditional import conditional_filter
 from palrnn.inference.filter_arrays import in_panels
+from palrnn.inference.gate_paths import conditional_filter
+from palrnn.inference.kernels.conditional import look_back
 from palrnn.inference.kernels.match import agreement, in_coordinates, precision_form
-from palrnn.inference.kernels.message import look_back
 from palrnn.inference.path_arrays import aligned, padded, path_arrays
+from palrnn.inference.record import words_of
 
 
 def message_of(model, x, codes, inputs, t):

@@ -14,7 +14,7 @@ import pytest
 
 from palrnn.cli.main import main
 from palrnn.model import CheckpointError, import_torch, load_checkpoint, save_checkpoint
-from palrnn.model.torch_import import OLDEST_TORCH
+from palrnn.model.torch_state import OLDEST_TORCH
 
 ROOT = Path(__file__).parents[2]
 

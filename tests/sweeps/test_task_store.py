@@ -13,8 +13,8 @@ from oracles.rehearsal import FAIL, SUM, chain
 
 from palrnn.engine.files import append_line
 from palrnn.sweeps import Job, Kind, Outcome, Store, Task, closure, execute
+from palrnn.sweeps.status import seconds_left
 from palrnn.sweeps.store import line_bytes, read_lines
-from palrnn.sweeps.timings import seconds_left
 
 
 def job_of(task: Task, inputs: dict[str, bytes] | None = None, **changes: str) -> Job:

@@ -13,7 +13,7 @@ from palrnn.cli import status as command
 from palrnn.engine import locks
 from palrnn.engine.locks import FolderInUseError, folder_lock
 from palrnn.sweeps import Store, sweep_status
-from palrnn.sweeps.timings import computation_rows
+from palrnn.sweeps.status import computation_rows
 
 HOUR = 3600.0
 

@@ -42,6 +42,11 @@ OutputFolder = Annotated[
 QuietFlag = Annotated[bool, typer.Option("-q", "--quiet", help="Print errors only.")]
 
 
+def option(words: str, panel: str) -> Any:
+    """Return an option with this help; its default is None, or that of Python, which the words tell."""
+    return typer.Option(help=words, rich_help_panel=panel, show_default=False)
+
+
 @app.callback()
 def _options(
     version: Annotated[

@@ -33,7 +33,7 @@ def demo_command(
     Simulate, train by teacher forcing, judge the invariants, filter and smooth the gates, compare the two
     geometries, calibrate and tune by evidence. The folder receives the run and report.html.
     """
-    from palrnn.cli.analyses import report_view
+    from palrnn.cli.report import report_view
     from palrnn.forcing import TrainConfig
     from palrnn.report.document import write_report
     from palrnn.report.registry import headlines

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
 from palrnn.cli.settings import ConfigFile, options_of, write_settings
 
 _SEGMENT, _NOISE, _FILTER = "The segment", "The PAL-RNN (in standardised units, per step)", "The filter"
-
-
-def _option(words: str, panel: str) -> Any:
-    return typer.Option(help=words, rich_help_panel=panel, show_default=False)
 
 
 @app.command("filter", epilog="Example: palrnn filter run/ held-out.csv --steps 1000 -o filter/")
@@ -27,21 +23,19 @@ def filter_command(
     ] = None,
     output: OutputFolder = "filter",
     start: Annotated[
-        int | None, _option("The first row; it starts the filter and is not scored (0).", _SEGMENT)
+        int | None, option("The first row; it starts the filter and is not scored (0).", _SEGMENT)
     ] = None,
-    steps: Annotated[int | None, _option("Rows after the first (all).", _SEGMENT)] = None,
-    process_std: Annotated[float | None, _option("Process noise (the model's, or 0.1).", _NOISE)] = None,
+    steps: Annotated[int | None, option("Rows after the first (all).", _SEGMENT)] = None,
+    process_std: Annotated[float | None, option("Process noise (the model's, or 0.1).", _NOISE)] = None,
     observation_std: Annotated[
-        float | None, _option("Observation noise (the model's, or 0.1).", _NOISE)
+        float | None, option("Observation noise (the model's, or 0.1).", _NOISE)
     ] = None,
-    gate_std: Annotated[float | None, _option("Gate noise (the model's, or 0.7).", _NOISE)] = None,
-    particles: Annotated[int | None, _option("Particles (256).", _FILTER)] = None,
-    target: Annotated[
-        str | None, _option("What the filter targets: paper or exact (paper).", _FILTER)
-    ] = None,
-    resampling: Annotated[str | None, _option("The scheme of resampling (multinomial).", _FILTER)] = None,
+    gate_std: Annotated[float | None, option("Gate noise (the model's, or 0.7).", _NOISE)] = None,
+    particles: Annotated[int | None, option("Particles (256).", _FILTER)] = None,
+    target: Annotated[str | None, option("What the filter targets: paper or exact (paper).", _FILTER)] = None,
+    resampling: Annotated[str | None, option("The scheme of resampling (multinomial).", _FILTER)] = None,
     ess_threshold: Annotated[
-        float | None, _option("Resample when ESS / particles is below (0.5).", _FILTER)
+        float | None, option("Resample when ESS / particles is below (0.5).", _FILTER)
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The seed of everything random (0).")] = None,
     config: ConfigFile = None,

@@ -7,15 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
 from palrnn.cli.settings import ConfigFile, options_of, write_settings
 
 _SEGMENT, _NOISE = "The segment and the forcing", "The PAL-RNN (in standardised units, per step)"
 _BUDGET, _USE = "Filter and smoother", "Error bars on the dynamics"
-
-
-def _option(words: str, panel: str) -> Any:
-    return typer.Option(help=words, rich_help_panel=panel, show_default=False)
 
 
 @app.command("geometry", epilog="Example: palrnn geometry run/ held-out.csv --paths 256 -o geometry/")
@@ -26,27 +22,25 @@ def geometry_command(
         Path | None, typer.Argument(help="A series in raw units (the held-out part of the run).")
     ] = None,
     output: OutputFolder = "geometry",
-    start: Annotated[int | None, _option("The first row of the segment (0).", _SEGMENT)] = None,
-    steps: Annotated[int | None, _option("Its length T (200).", _SEGMENT)] = None,
-    tau: Annotated[int | None, _option("Steps between forcings (as trained, or 16).", _SEGMENT)] = None,
-    alpha: Annotated[float | None, _option("Forcing strength (as trained, or 1).", _SEGMENT)] = None,
-    process_std: Annotated[float | None, _option("Process noise (the model's, or 0.1).", _NOISE)] = None,
+    start: Annotated[int | None, option("The first row of the segment (0).", _SEGMENT)] = None,
+    steps: Annotated[int | None, option("Its length T (200).", _SEGMENT)] = None,
+    tau: Annotated[int | None, option("Steps between forcings (as trained, or 16).", _SEGMENT)] = None,
+    alpha: Annotated[float | None, option("Forcing strength (as trained, or 1).", _SEGMENT)] = None,
+    process_std: Annotated[float | None, option("Process noise (the model's, or 0.1).", _NOISE)] = None,
     observation_std: Annotated[
-        float | None, _option("Observation noise (the model's, or 0.1).", _NOISE)
+        float | None, option("Observation noise (the model's, or 0.1).", _NOISE)
     ] = None,
-    gate_std: Annotated[float | None, _option("Gate noise (the model's, or 0.7).", _NOISE)] = None,
+    gate_std: Annotated[float | None, option("Gate noise (the model's, or 0.7).", _NOISE)] = None,
     preset: Annotated[
-        str, _option("exact given the gates, or paper: its eight sampled states (exact).", _BUDGET)
+        str, option("exact given the gates, or paper: its eight sampled states (exact).", _BUDGET)
     ] = "exact",
-    particles: Annotated[int | None, _option("Particles of the filter (256).", _BUDGET)] = None,
-    passes: Annotated[int | None, _option("Independent passes of the filter (4).", _BUDGET)] = None,
-    paths: Annotated[int | None, _option("Gate paths drawn from each (12).", _BUDGET)] = None,
-    target: Annotated[
-        str | None, _option("What the filter targets: exact or paper (exact).", _BUDGET)
-    ] = None,
-    draws: Annotated[int, _option("Models drawn from each Laplace posterior; 0 for none (32).", _USE)] = 32,
+    particles: Annotated[int | None, option("Particles of the filter (256).", _BUDGET)] = None,
+    passes: Annotated[int | None, option("Independent passes of the filter (4).", _BUDGET)] = None,
+    paths: Annotated[int | None, option("Gate paths drawn from each (12).", _BUDGET)] = None,
+    target: Annotated[str | None, option("What the filter targets: exact or paper (exact).", _BUDGET)] = None,
+    draws: Annotated[int, option("Models drawn from each Laplace posterior; 0 for none (32).", _USE)] = 32,
     prior_std: Annotated[
-        float, _option("Deviation of the Gaussian prior around the model (0.01).", _USE)
+        float, option("Deviation of the Gaussian prior around the model (0.01).", _USE)
     ] = 0.01,
     seed: Annotated[int | None, typer.Option(help="The seed of everything random (0).")] = None,
     config: ConfigFile = None,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+
+if TYPE_CHECKING:
+    from palrnn.report.view import Run
+    from palrnn.runs import Reconstruction, ReportSettings
 
 
 @app.command("report", epilog="Example: palrnn report run/ -o report.html")
@@ -40,7 +44,6 @@ def report_command(
 
     The settings of the analyses are written beside the page, as OUTPUT.toml.
     """
-    from palrnn.cli.analyses import report_view
     from palrnn.report.document import check_report, numbers, write_report
     from palrnn.runs import Reconstruction, ReportSettings
 
@@ -59,3 +62,21 @@ def report_command(
     write_report(views, page, title, settings)
     size = f"{page.stat().st_size / 1e6:.1f} MB, {len(views)} run{'s' * (len(views) > 1)}"
     voice.result({"report": output, "runs": [numbers(run) for run in views]}, f"wrote {output} ({size})")
+
+
+_WORDS = {
+    "invariants": "the invariants of a free run",
+    "diagnostics": "filter and smoother over the gates",
+    "geometry": "the two geometries",
+    "tuning": "calibration and full tuning by evidence",
+}
+
+
+def report_view(result: Reconstruction, settings: ReportSettings, voice: Voice, *, tune: bool = True) -> Run:
+    """Return all that the report shows of ``result``; what its folder holds already takes no time."""
+
+    def announce(name: str) -> None:
+        voice.say(f"{result.name}: {_WORDS.get(name, name)}")
+
+    without = () if tune else ("tuning",)
+    return result.view(settings, progress=voice.progress("tuning"), announce=announce, without=without)

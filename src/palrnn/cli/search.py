@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import time as clock
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
 
 _DATA, _TRAINING, _WORK = "The series", "What is tried", "The search"
 _LISTED = 10
-
-
-def _option(words: str, panel: str) -> Any:
-    return typer.Option(help=words, rich_help_panel=panel, show_default=False)
 
 
 @app.command("search", epilog="Example: palrnn search data.csv --minutes 5 -o found/")
@@ -27,69 +23,69 @@ def search_command(
             "rossler, lorenz96. May be left out to continue the search in the output folder.",
         ),
     ] = None,
-    minutes: Annotated[float | None, _option("About how long it may take (5).", _WORK)] = None,
+    minutes: Annotated[float | None, option("About how long it may take (5).", _WORK)] = None,
     updates: Annotated[
-        int | None, _option("The budget as updates of all candidates together, instead.", _WORK)
+        int | None, option("The budget as updates of all candidates together, instead.", _WORK)
     ] = None,
     candidates: Annotated[
-        int | None, _option("Candidates to start with (chosen with the budget).", _WORK)
+        int | None, option("Candidates to start with (chosen with the budget).", _WORK)
     ] = None,
-    seed: Annotated[int | None, _option("The seed of the search (0).", _WORK)] = None,
-    workers: Annotated[int | None, _option("Processes on this machine (one per core).", _WORK)] = None,
-    scheduler: Annotated[str | None, _option("A Dask cluster at tcp://host:port instead.", _WORK)] = None,
-    steps: Annotated[int | None, _option("Steps to simulate, test part included (100000).", _DATA)] = None,
+    seed: Annotated[int | None, option("The seed of the search (0).", _WORK)] = None,
+    workers: Annotated[int | None, option("Processes on this machine (one per core).", _WORK)] = None,
+    scheduler: Annotated[str | None, option("A Dask cluster at tcp://host:port instead.", _WORK)] = None,
+    steps: Annotated[int | None, option("Steps to simulate, test part included (100000).", _DATA)] = None,
     dt: Annotated[
-        float | None, _option("Time per step (simulated: the usual one; files: their time).", _DATA)
+        float | None, option("Time per step (simulated: the usual one; files: their time).", _DATA)
     ] = None,
-    process_std: Annotated[float | None, _option("Process noise of a simulated system (0).", _DATA)] = None,
+    process_std: Annotated[float | None, option("Process noise of a simulated system (0).", _DATA)] = None,
     observation_std: Annotated[
-        float | None, _option("Observation noise on the training part of a simulated series (0).", _DATA)
+        float | None, option("Observation noise on the training part of a simulated series (0).", _DATA)
     ] = None,
-    data_seed: Annotated[int | None, _option("Seed of the simulated series (0).", _DATA)] = None,
+    data_seed: Annotated[int | None, option("Seed of the simulated series (0).", _DATA)] = None,
     test_fraction: Annotated[
         float | None,
-        _option("Last part, held out for the verdict (0.2); of several trials, the last.", _DATA),
+        option("Last part, held out for the verdict (0.2); of several trials, the last.", _DATA),
     ] = None,
     columns: Annotated[
-        list[str] | None, _option("A column of a table to use; once per column (all but time).", _DATA)
+        list[str] | None, option("A column of a table to use; once per column (all but time).", _DATA)
     ] = None,
     time: Annotated[
-        str | None, _option("The column that tells the time (one that looks like it).", _DATA)
+        str | None, option("The column that tells the time (one that looks like it).", _DATA)
     ] = None,
-    trial: Annotated[str | None, _option("The column that tells trials apart (trial).", _DATA)] = None,
+    trial: Annotated[str | None, option("The column that tells trials apart (trial).", _DATA)] = None,
     lags: Annotated[
-        list[int] | None, _option("A number of lags to try; once per number (one column: 2 to 5).", _TRAINING)
+        list[int] | None, option("A number of lags to try; once per number (one column: 2 to 5).", _TRAINING)
     ] = None,
     delay: Annotated[
-        list[int] | None, _option("Steps between them to try; once per number (from the data).", _TRAINING)
+        list[int] | None, option("Steps between them to try; once per number (from the data).", _TRAINING)
     ] = None,
     families: Annotated[
         list[str] | None,
-        _option("A family to try, alrnn, shallow, clipped-shallow; once per family (alrnn).", _TRAINING),
+        option("A family to try, alrnn, shallow, clipped-shallow; once per family (alrnn).", _TRAINING),
     ] = None,
     latent_dim: Annotated[
-        list[int] | None, _option("Latent units M to try; once per number (30 to 70).", _TRAINING)
+        list[int] | None, option("Latent units M to try; once per number (30 to 70).", _TRAINING)
     ] = None,
     gated: Annotated[
-        list[int] | None, _option("Gated units P to try; once per number (5 to 30).", _TRAINING)
+        list[int] | None, option("Gated units P to try; once per number (5 to 30).", _TRAINING)
     ] = None,
     tau: Annotated[
-        list[int] | None, _option("Steps between forcings to try; once per number.", _TRAINING)
+        list[int] | None, option("Steps between forcings to try; once per number.", _TRAINING)
     ] = None,
     alpha: Annotated[
-        list[float] | None, _option("Forcing strengths to try; once per number (0.05 to 0.2).", _TRAINING)
+        list[float] | None, option("Forcing strengths to try; once per number (0.05 to 0.2).", _TRAINING)
     ] = None,
     learning_rate: Annotated[
-        list[float] | None, _option("First learning rates to try; once per number.", _TRAINING)
+        list[float] | None, option("First learning rates to try; once per number.", _TRAINING)
     ] = None,
     input_noise: Annotated[
-        list[float] | None, _option("Noise on forcing inputs to try; once per number.", _TRAINING)
+        list[float] | None, option("Noise on forcing inputs to try; once per number.", _TRAINING)
     ] = None,
     gradient_clip: Annotated[
-        list[float] | None, _option("Longest gradients to try; once per number.", _TRAINING)
+        list[float] | None, option("Longest gradients to try; once per number.", _TRAINING)
     ] = None,
-    batch_size: Annotated[int | None, _option("Sequences per update (16).", _TRAINING)] = None,
-    sequence_length: Annotated[int | None, _option("Rows per sequence (200).", _TRAINING)] = None,
+    batch_size: Annotated[int | None, option("Sequences per update (16).", _TRAINING)] = None,
+    sequence_length: Annotated[int | None, option("Rows per sequence (200).", _TRAINING)] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:

@@ -8,13 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
 
 _DATA, _TRAINING = "The series", "Training"
-
-
-def _number(words: str, panel: str) -> Any:
-    return typer.Option(help=words, rich_help_panel=panel, show_default=False)
 
 
 def _preset(name: str) -> Any:
@@ -42,63 +38,63 @@ def train_command(
     preset: Annotated[
         str | None, typer.Option(help="Settings of training by name: paper. Other options win over them.")
     ] = None,
-    steps: Annotated[int | None, _number("Steps to simulate, test part included (100000).", _DATA)] = None,
+    steps: Annotated[int | None, option("Steps to simulate, test part included (100000).", _DATA)] = None,
     dt: Annotated[
-        float | None, _number("Time per step (simulated: the usual one; files: their time).", _DATA)
+        float | None, option("Time per step (simulated: the usual one; files: their time).", _DATA)
     ] = None,
-    process_std: Annotated[float | None, _number("Process noise of a simulated system (0).", _DATA)] = None,
+    process_std: Annotated[float | None, option("Process noise of a simulated system (0).", _DATA)] = None,
     observation_std: Annotated[
-        float | None, _number("Observation noise on the training part of a simulated series (0).", _DATA)
+        float | None, option("Observation noise on the training part of a simulated series (0).", _DATA)
     ] = None,
-    data_seed: Annotated[int | None, _number("Seed of the simulated series (0).", _DATA)] = None,
+    data_seed: Annotated[int | None, option("Seed of the simulated series (0).", _DATA)] = None,
     test_fraction: Annotated[
-        float | None, _number("Last part, held out for tests (0.2); of several trials, the last.", _DATA)
+        float | None, option("Last part, held out for tests (0.2); of several trials, the last.", _DATA)
     ] = None,
     columns: Annotated[
-        list[str] | None, _number("A column of a table to use; once per column (all but time).", _DATA)
+        list[str] | None, option("A column of a table to use; once per column (all but time).", _DATA)
     ] = None,
     inputs: Annotated[
         str | None,
-        _number("Columns that drive the system, not observed: names with commas between (none).", _DATA),
+        option("Columns that drive the system, not observed: names with commas between (none).", _DATA),
     ] = None,
     time: Annotated[
         str | None,
-        _number(
+        option(
             "The column that tells the time (one that looks like it); with --dt, rows are put on that grid.",
             _DATA,
         ),
     ] = None,
-    trial: Annotated[str | None, _number("The column that tells trials apart (trial).", _DATA)] = None,
+    trial: Annotated[str | None, option("The column that tells trials apart (trial).", _DATA)] = None,
     lags: Annotated[
-        int | None, _number("Delay embedding: the present and so many - 1 past values (1: off).", _DATA)
+        int | None, option("Delay embedding: the present and so many - 1 past values (1: off).", _DATA)
     ] = None,
-    delay: Annotated[int | None, _number("Steps between these (chosen from the data).", _DATA)] = None,
+    delay: Annotated[int | None, option("Steps between these (chosen from the data).", _DATA)] = None,
     latent_dim: Annotated[
-        int | None, _number("Latent units M (50, or more for many columns).", _TRAINING)
+        int | None, option("Latent units M (50, or more for many columns).", _TRAINING)
     ] = None,
-    gated: Annotated[int | None, _number("Gated units P (20).", _TRAINING)] = None,
-    hidden: Annotated[int | None, _number("Hidden units of a shallow family.", _TRAINING)] = None,
-    tau: Annotated[int | None, _number("Steps between forcings (chosen from the data).", _TRAINING)] = None,
-    alpha: Annotated[float | None, _number("Forcing strength, 0 to 1 (1).", _TRAINING)] = None,
+    gated: Annotated[int | None, option("Gated units P (20).", _TRAINING)] = None,
+    hidden: Annotated[int | None, option("Hidden units of a shallow family.", _TRAINING)] = None,
+    tau: Annotated[int | None, option("Steps between forcings (chosen from the data).", _TRAINING)] = None,
+    alpha: Annotated[float | None, option("Forcing strength, 0 to 1 (1).", _TRAINING)] = None,
     final_alpha: Annotated[
-        float | None, _number("Its value at the end of training (as alpha).", _TRAINING)
+        float | None, option("Its value at the end of training (as alpha).", _TRAINING)
     ] = None,
-    family: Annotated[str | None, _number("alrnn, shallow or clipped-shallow (alrnn).", _TRAINING)] = None,
-    updates: Annotated[int | None, _number("Updates (30000).", _TRAINING)] = None,
-    batch_size: Annotated[int | None, _number("Sequences per update (16).", _TRAINING)] = None,
-    sequence_length: Annotated[int | None, _number("Rows per sequence (200).", _TRAINING)] = None,
-    learning_rate: Annotated[float | None, _number("First learning rate (0.003).", _TRAINING)] = None,
-    final_learning_rate: Annotated[float | None, _number("Last learning rate (0.00001).", _TRAINING)] = None,
-    gradient_clip: Annotated[float | None, _number("Longest gradient (5).", _TRAINING)] = None,
-    input_noise: Annotated[float | None, _number("Noise on forcing inputs (0.05).", _TRAINING)] = None,
-    seed: Annotated[int | None, _number("Seed of the model and its batches (0).", _TRAINING)] = None,
+    family: Annotated[str | None, option("alrnn, shallow or clipped-shallow (alrnn).", _TRAINING)] = None,
+    updates: Annotated[int | None, option("Updates (30000).", _TRAINING)] = None,
+    batch_size: Annotated[int | None, option("Sequences per update (16).", _TRAINING)] = None,
+    sequence_length: Annotated[int | None, option("Rows per sequence (200).", _TRAINING)] = None,
+    learning_rate: Annotated[float | None, option("First learning rate (0.003).", _TRAINING)] = None,
+    final_learning_rate: Annotated[float | None, option("Last learning rate (0.00001).", _TRAINING)] = None,
+    gradient_clip: Annotated[float | None, option("Longest gradient (5).", _TRAINING)] = None,
+    input_noise: Annotated[float | None, option("Noise on forcing inputs (0.05).", _TRAINING)] = None,
+    seed: Annotated[int | None, option("Seed of the model and its batches (0).", _TRAINING)] = None,
     evaluate_every: Annotated[
         int | None,
-        _number("Updates between measurements of the free run (a tenth of many).", _TRAINING),
+        option("Updates between measurements of the free run (a tenth of many).", _TRAINING),
     ] = None,
     keep: Annotated[
         str | None,
-        _number("The model to keep, `last` or `best` measured (best of many).", _TRAINING),
+        option("The model to keep, `last` or `best` measured (best of many).", _TRAINING),
     ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,

@@ -8,14 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
 
 _DATA, _TUNING = "Model and data", "Tuning (the defaults are the paper's)"
 _BETAS = (5.0, 20.0, 50.0, 100.0, 200.0, 500.0, 2000.0)
-
-
-def _option(words: str, panel: str) -> Any:
-    return typer.Option(help=words, rich_help_panel=panel, show_default=False)
 
 
 @app.command("tune", epilog="Example: palrnn tune run/ --configuration calib -o tuned/")
@@ -33,7 +29,7 @@ def tune_command(
     ] = None,
     configuration: Annotated[
         str | None,
-        _option(
+        option(
             "What is updated: baseline (nothing), calib (noise), full (noise and drift), anchored (both, "
             "with the teacher-forcing loss beside); or compare: all of them (full).",
             _TUNING,
@@ -42,39 +38,39 @@ def tune_command(
     config: Annotated[
         Path | None, typer.Option(help="Settings as TOML; options on the command line win over them.")
     ] = None,
-    length: Annotated[int | None, _option("Steps per window (32).", _TUNING)] = None,
-    iterations: Annotated[int | None, _option("Iterations (8).", _TUNING)] = None,
-    windows: Annotated[int | None, _option("Windows per iteration (80).", _TUNING)] = None,
-    particles: Annotated[int | None, _option("Particles of the filter (256).", _TUNING)] = None,
-    paths: Annotated[int | None, _option("Smoothing samples per window (8).", _TUNING)] = None,
-    ridge: Annotated[float | None, _option("Ridge of the drift's regression (0.01).", _TUNING)] = None,
-    blend: Annotated[float | None, _option("Part of a solution taken over (0.25).", _TUNING)] = None,
-    target: Annotated[str | None, _option("The filter's target, paper or exact (paper).", _TUNING)] = None,
+    length: Annotated[int | None, option("Steps per window (32).", _TUNING)] = None,
+    iterations: Annotated[int | None, option("Iterations (8).", _TUNING)] = None,
+    windows: Annotated[int | None, option("Windows per iteration (80).", _TUNING)] = None,
+    particles: Annotated[int | None, option("Particles of the filter (256).", _TUNING)] = None,
+    paths: Annotated[int | None, option("Smoothing samples per window (8).", _TUNING)] = None,
+    ridge: Annotated[float | None, option("Ridge of the drift's regression (0.01).", _TUNING)] = None,
+    blend: Annotated[float | None, option("Part of a solution taken over (0.25).", _TUNING)] = None,
+    target: Annotated[str | None, option("The filter's target, paper or exact (paper).", _TUNING)] = None,
     beta: Annotated[
         list[float] | None,
-        _option("Weight of the teacher-forcing loss (100); several for a comparison.", _TUNING),
+        option("Weight of the teacher-forcing loss (100); several for a comparison.", _TUNING),
     ] = None,
-    tau: Annotated[int | None, _option("Steps between its forcings (as trained, or 16).", _TUNING)] = None,
+    tau: Annotated[int | None, option("Steps between its forcings (as trained, or 16).", _TUNING)] = None,
     evaluate_every: Annotated[
-        int | None, _option("Iterations between held-out evaluations (before and after only).", _TUNING)
+        int | None, option("Iterations between held-out evaluations (before and after only).", _TUNING)
     ] = None,
-    heldout_windows: Annotated[int | None, _option("Held-out windows (120).", _TUNING)] = None,
-    seed: Annotated[int | None, _option("Seed of windows, filters and samples (0).", _TUNING)] = None,
+    heldout_windows: Annotated[int | None, option("Held-out windows (120).", _TUNING)] = None,
+    seed: Annotated[int | None, option("Seed of windows, filters and samples (0).", _TUNING)] = None,
     process_std: Annotated[
-        float | None, _option("Process noise to start from (the checkpoint's, or 0.1).", _DATA)
+        float | None, option("Process noise to start from (the checkpoint's, or 0.1).", _DATA)
     ] = None,
     observation_std: Annotated[
-        float | None, _option("Observation noise to start from (the checkpoint's, or 0.1).", _DATA)
+        float | None, option("Observation noise to start from (the checkpoint's, or 0.1).", _DATA)
     ] = None,
-    gate_std: Annotated[float | None, _option("Gate noise (the checkpoint's, or 0.7).", _DATA)] = None,
+    gate_std: Annotated[float | None, option("Gate noise (the checkpoint's, or 0.7).", _DATA)] = None,
     standardize: Annotated[
         str | None,
-        _option("Coordinates: checkpoint, or pooled over the data, as in the paper (checkpoint).", _DATA),
+        option("Coordinates: checkpoint, or pooled over the data, as in the paper (checkpoint).", _DATA),
     ] = None,
-    test_fraction: Annotated[float | None, _option("Last part of a file, held out (0.2).", _DATA)] = None,
-    data_seed: Annotated[int | None, _option("Seed of simulated data (0).", _DATA)] = None,
+    test_fraction: Annotated[float | None, option("Last part of a file, held out (0.2).", _DATA)] = None,
+    data_seed: Annotated[int | None, option("Seed of simulated data (0).", _DATA)] = None,
     reference_lyapunov: Annotated[
-        float | None, _option("The largest true exponent (lorenz63: 0.9056).", _DATA)
+        float | None, option("The largest true exponent (lorenz63: 0.9056).", _DATA)
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads (default: one per core).")] = None,
     json: JsonFlag = False,

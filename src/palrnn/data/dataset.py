@@ -18,16 +18,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data.inputs import DatasetInputs, beside, names_or_arrays, prepared_inputs, split_inputs
-from palrnn.data.parts import embedded, first_gap, split_source
-from palrnn.data.settings import IN_MEMORY, UNNAMED, DataSettings, dataset_name
 from palrnn.data.source import (
+    IN_MEMORY,
+    UNNAMED,
+    DataSettings,
     Source,
+    dataset_name,
     effective,
+    embedded,
+    first_gap,
     is_system,
     recorded,
     refuse_foreign,
     series_name,
     simulated,
+    split_source,
 )
 from palrnn.data.standardize import Standardizer
 from palrnn.data.systems import System
@@ -121,30 +126,16 @@ class Dataset:
 
         Gaps (NaN) pass through; `complete` refuses them, for what cannot do with them.
         """
+        given = {name: value for name, value in locals().items() if name in DataSettings.model_fields}
         names, drives = names_or_arrays(inputs)
         if isinstance(columns, str) or not isinstance(columns, (Iterable, type(None))):
             raise ValueError(f"columns must be a sequence of names, got {quoted(columns)}")
         if not isinstance(parameters, (Mapping, type(None))):
             raise ValueError(f"parameters must be numbers by name, got {quoted(parameters)}")
-        settings = DataSettings(
-            series=series_name(x),
-            name=name,
-            dt=dt,
-            test_fraction=test_fraction,
-            columns=None if columns is None else tuple(map(str, columns)),
-            inputs=names if drives is None else "in memory",
-            time=time,
-            trial=trial,
-            lags=lags,
-            delay=delay,
-            steps=steps,
-            process_std=process_std,
-            observation_std=observation_std,
-            data_seed=data_seed,
-            parameters=None if parameters is None else dict(parameters),
-            system=system,
-            lyapunov=lyapunov,
-        )
+        given |= {"series": series_name(x), "inputs": names if drives is None else IN_MEMORY}
+        given["columns"] = None if columns is None else tuple(map(str, columns))
+        given["parameters"] = None if parameters is None else dict(parameters)
+        settings = DataSettings(**given)
         return cls._prepared(x, settings, standardizer, drives, input_standardizer)
 
     @classmethod

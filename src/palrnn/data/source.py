@@ -1,27 +1,71 @@
-"""What a `Dataset` is made from: arrays, trials, data frames, files and simulated systems, as one thing."""
+"""What a `Dataset` is made from: arrays, trials, data frames, files and simulated systems, as one thing.
+
+`DataSettings` tell how, as in the table [data] of config.toml; the parts of a source are what to train on and
+what to judge by, each embedded in its own past.
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
+from palrnn.data.embedding import delay_embed
 from palrnn.data.frame import frame_table, is_frame
 from palrnn.data.grid import on_grid
 from palrnn.data.inputs import beside, taken_from
 from palrnn.data.noise import add_observation_noise
-from palrnn.data.readers import read_table, reader_of
+from palrnn.data.readers import named_array, read_table, reader_of
 from palrnn.data.series import check_values
-from palrnn.data.settings import IN_MEMORY, SIMULATED_ONLY, DataSettings
 from palrnn.data.split import train_test_split
 from palrnn.data.standardize import mean_and_deviation
 from palrnn.data.systems import System, known_systems, make_system
 from palrnn.data.table import Labels, SeriesError, Table, Wanted, counters
 from palrnn.engine.checks import Floats, as_trials
+from palrnn.engine.config import Config, Count, Level, Positive, Seed
 from palrnn.engine.seeds import kernel_seed
 from palrnn.engine.text import printable, quoted
+
+#: What ``series`` says of data that were given as arrays or data frames.
+IN_MEMORY = "in memory"
+#: What a dataset is called that came from memory without a name.
+UNNAMED = "reconstruction"
+#: Settings that mean something for simulated systems only.
+SIMULATED_ONLY = ("steps", "process_std", "observation_std", "data_seed", "parameters")
+
+
+class DataSettings(Config):
+    """Where a series comes from (a file, a simulated system, or memory), and how it is prepared.
+
+    ``inputs`` are the columns that drive it, or "in memory" where they were given as arrays.
+    """
+
+    series: str
+    name: str | None = None
+    dt: Positive | None = None
+    test_fraction: Annotated[float, Field(gt=0, le=0.9)] = 0.2
+    columns: tuple[str, ...] | None = None
+    inputs: tuple[str, ...] | Literal["in memory"] | None = None
+    time: str | None = None
+    trial: str = "trial"
+    lags: Count = 1
+    delay: Count | None = None
+    steps: Annotated[Count, Field(ge=4)] | None = None
+    process_std: Level | None = None
+    observation_std: Level | None = None
+    data_seed: Seed | None = None
+    parameters: dict[str, int | float] | None = None
+    system: str | None = None
+    lyapunov: float | None = None
+
+
+def dataset_name(series: str) -> str:
+    """Return what to call a dataset of this ``series``, if nobody gave it a name."""
+    return UNNAMED if series == IN_MEMORY else printable(named_array(series)[0].stem)
+
 
 # trajectories can stay near an unstable fixed point for a few thousand steps
 _SETTLE = 10_000
@@ -239,3 +283,34 @@ def refuse_foreign(x: Any, settings: DataSettings) -> None:
     elif used := [name for name in SIMULATED_ONLY if getattr(settings, name) is not None]:
         kind = "x is in memory" if settings.series == IN_MEMORY else f"{printable(settings.series)} is a file"
         raise ValueError(f"{used[0]} is for simulated systems, {kind}")
+
+
+def split_source(source: Source, test_fraction: float) -> tuple[list[Floats], Floats, list[Floats]]:
+    """Return the trials to train on, the one to judge by, and the former without observation noise."""
+    if len(source.trials) > 1:
+        *seen, held = source.trials
+        return seen, held, seen
+    seen_part, held = train_test_split(source.trials[0], test_fraction)
+    if source.clean is None:
+        return [seen_part], held, [seen_part]
+    return [seen_part], held, [source.clean[: len(seen_part)]]
+
+
+def embedded(part: Floats, lags: int, delay: int) -> Floats:
+    """Return ``part`` with its past beside it; refuse one that is too short to have a past."""
+    lost = (lags - 1) * delay
+    if len(part) < lost + 2:
+        raise ValueError(
+            f"lags = {lags} with delay = {delay} must leave two steps of every part, got {len(part)} steps "
+            f"of which {lost} become the past: give fewer lags, a shorter delay or more data"
+        )
+    return delay_embed(part, lags, delay)
+
+
+def first_gap(trials: list[Floats]) -> str | None:
+    """Return where the first missing value is, in words; None if there is none."""
+    for k, trial in enumerate(trials):
+        missing = np.argwhere(np.isnan(trial))
+        if len(missing):
+            return f"trial {k}, column x{missing[0][1] + 1}, row {missing[0][0] + 1}"
+    return None

@@ -11,7 +11,7 @@ from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.gaps import first_whole_row
 from palrnn.forcing.history import Evaluation
 from palrnn.invariants import quantities_of_interest, viability
-from palrnn.invariants.drive import drives_from
+from palrnn.invariants.free_run import drives_from
 from palrnn.invariants.state_space import delay_for
 from palrnn.invariants.viability import spread_rows
 from palrnn.model import PALRNN, Surrogate, drift_of

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from palrnn.engine.checks import Floats
-from palrnn.engine.files import write_text
+from palrnn.engine.tables import write_table
 
 _ENDED, _SAME = 10.0, 0.3
 
@@ -74,28 +72,15 @@ class History:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write one line per update; the columns of evaluations are empty where there was none."""
-        measured = {e.update: (e.dstsp, e.outside, e.lyapunov, e.alive) for e in self.evaluations}
-        text = io.StringIO()
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(
-            (
-                "update",
-                "loss",
-                "gradient_norm",
-                "learning_rate",
-                "alpha",
-                "seconds",
-                "dstsp",
-                "outside",
-                "lyapunov",
-                "alive",
-            )
-        )
+        header = ("update", "loss", "gradient_norm", "learning_rate", "alpha", "seconds")
         columns = (self.loss, self.gradient_norm, self.learning_rate, self.alpha, self.seconds)
-        for i, row in enumerate(zip(*(column.tolist() for column in columns), strict=True), start=1):
-            extra = (f"{v:.6g}" for v in measured[i]) if i in measured else ("",) * 4
-            table.writerow((i, *(f"{v:.7g}" for v in row), *extra))
-        write_text(path, text.getvalue())
+        extra = ("dstsp", "outside", "lyapunov", "alive")
+        measured = {e.update: [f"{getattr(e, name):.6g}" for name in extra] for e in self.evaluations}
+        rows = (
+            (i, *(f"{v:.7g}" for v in row), *measured.get(i, [""] * 4))
+            for i, row in enumerate(zip(*(column.tolist() for column in columns), strict=True), start=1)
+        )
+        write_table(path, (*header, *extra), rows)
 
     def __repr__(self) -> str:
         if not len(self):

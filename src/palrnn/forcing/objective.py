@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from palrnn.engine.checks import Floats, as_floats, as_shape
 from palrnn.engine.gaps import refuse_gap_at_start
 from palrnn.engine.kernel import pin_blas
-from palrnn.forcing.kernels import rollout as kernels
-from palrnn.forcing.kernels import shallow as shallow_kernels
+from palrnn.forcing.kernels import updates as kernels
 from palrnn.forcing.plain import forced_loss
 from palrnn.model import ALRNN, PALRNN, Forcing, ShallowPLRNN, Surrogate, as_forcing, drift_of
 from palrnn.model.inputs import checked_inputs
@@ -121,55 +120,39 @@ def loss_and_gradient(
     return forced_loss(model, x, entering, every, forcing.strength, **how)
 
 
-def flat_drive(drive: Floats | None, rows: int) -> Floats:
-    """Return inputs as the kernels want them, ``(rows, K)``, with no columns where there are none."""
-    return np.empty((rows, 0)) if drive is None else np.ascontiguousarray(drive).reshape(rows, -1)
+def kernel_sizes(model: ALRNN | ShallowPLRNN) -> tuple[int, int | None, int | None, bool]:
+    """Return what the kernels want to know of a model: M, P or else H, and whether it is clipped."""
+    if isinstance(model, ALRNN):
+        return model.latent_dim, model.gated, None, False
+    return model.latent_dim, None, model.hidden, model.gates_per_hidden == 2
 
 
-@loss_and_gradient.register
+@loss_and_gradient.register(ALRNN)
+@loss_and_gradient.register(ShallowPLRNN)
 def _(
-    model: ALRNN, x: Floats, forcing: Forcing, with_gradient: bool, drive: Floats | None = None
+    model: ALRNN | ShallowPLRNN,
+    x: Floats,
+    forcing: Forcing,
+    with_gradient: bool,
+    drive: Floats | None = None,
 ) -> tuple[float, Floats]:
     count, length, seen = x.shape
-    vector = training_vector(model)
+    sizes, vector = kernel_sizes(model), training_vector(model)
     gradient = np.empty(vector.size if with_gradient else 0)
+    pushes = np.empty((count, length, 0)) if drive is None else np.ascontiguousarray(drive)
+    series, flat = x.reshape(count * length, seen), pushes.reshape(count * length, -1)
     loss = kernels.loss_and_gradient(
         vector,
-        model.latent_dim,
-        model.gated,
-        x.reshape(count * length, seen),
+        *sizes,
+        series,
         True if np.isnan(x).any() else None,
-        flat_drive(drive, count * length),
+        flat,
         np.arange(count, dtype=np.int64) * length,
-        length,
+        np.empty((0, count, seen)),
         forcing.interval,
         forcing.strength,
         TINY["float64"],
-        gradient,
-    )
-    return float(loss), gradient
-
-
-@loss_and_gradient.register
-def _(
-    model: ShallowPLRNN, x: Floats, forcing: Forcing, with_gradient: bool, drive: Floats | None = None
-) -> tuple[float, Floats]:
-    count, length, seen = x.shape
-    vector = training_vector(model)
-    gradient = np.empty(vector.size if with_gradient else 0)
-    loss = shallow_kernels.loss_and_gradient(
-        vector,
-        model.latent_dim,
-        model.hidden,
-        model.gates_per_hidden == 2,
-        x.reshape(count * length, seen),
-        True if np.isnan(x).any() else None,
-        flat_drive(drive, count * length),
-        np.arange(count, dtype=np.int64) * length,
-        length,
-        forcing.interval,
-        forcing.strength,
-        TINY["float64"],
+        kernels.workspace(vector, *sizes[:3], series, flat, count, length, forcing.interval),
         gradient,
     )
     return float(loss), gradient

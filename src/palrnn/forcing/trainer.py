@@ -103,8 +103,9 @@ def train(
     ``input_standardizer`` and ``dt`` are stored with the model; without ``dt``, Lyapunov exponents are per
     step. Divergence raises `TrainingDivergedError`.
     """
-    data, scales = _Data(x, inputs, heldout, heldout_inputs), (standardizer, input_standardizer)
-    config, trials, reference, keeper = _checked(data, config, model, run, scales, dt)
+    given: dict[str, Any] = {"inputs": inputs, "heldout": heldout, "heldout_inputs": heldout_inputs}
+    given |= {"standardizer": standardizer, "input_standardizer": input_standardizer}
+    config, trials, reference, keeper = _checked(x, config, model=model, run=run, dt=dt, **given)
     start = _start(config, trials, model)
     pin_blas()
     with keeper.held(), listening(progress, "training") as report:
@@ -132,28 +133,12 @@ def check_training(
     x: ArrayLike | Sequence[ArrayLike],
     config: TrainConfig | None = None,
     *,
-    inputs: ArrayLike | Sequence[ArrayLike] | None = None,
     model: Surrogate | None = None,
-    run: str | os.PathLike[str] | None = None,
-    heldout: ArrayLike | None = None,
-    heldout_inputs: ArrayLike | None = None,
-    standardizer: Standardizer | None = None,
-    input_standardizer: Standardizer | None = None,
-    dt: float | None = None,
+    **arguments: Any,
 ) -> None:
     """Refuse what `train` with the same arguments would refuse; write nothing."""
-    data, scales = _Data(x, inputs, heldout, heldout_inputs), (standardizer, input_standardizer)
-    config, trials, _, keeper = _checked(data, config, model, run, scales, dt)
+    config, trials, _, keeper = _checked(x, config, model=model, **arguments)
     keeper.load(config, _start(config, trials, model))
-
-
-class _Data(NamedTuple):
-    """What `train` was given."""
-
-    x: ArrayLike | Sequence[ArrayLike]
-    inputs: ArrayLike | Sequence[ArrayLike] | None
-    heldout: ArrayLike | None
-    heldout_inputs: ArrayLike | None
 
 
 class _Trials(NamedTuple):
@@ -172,21 +157,25 @@ def _start(config: TrainConfig, trials: _Trials, model: Surrogate | None) -> Any
 
 
 def _checked(
-    data: _Data,
+    x: ArrayLike | Sequence[ArrayLike],
     config: TrainConfig | None,
-    model: Surrogate | None,
-    run: str | os.PathLike[str] | None,
-    scales: tuple[Standardizer | None, Standardizer | None],
-    dt: float | None,
+    *,
+    model: Surrogate | None = None,
+    run: str | os.PathLike[str] | None = None,
+    dt: float | None = None,
+    inputs: ArrayLike | Sequence[ArrayLike] | None = None,
+    heldout: ArrayLike | None = None,
+    heldout_inputs: ArrayLike | None = None,
+    **scales: Standardizer | None,
 ) -> tuple[TrainConfig, _Trials, _Trials, _Keeper]:
     """Return the settings, the trials, what to measure on, and who keeps the state."""
     config = TrainConfig() if config is None else as_instance(config, "config", TrainConfig)
-    for name, scale in zip(("standardizer", "input_standardizer"), scales, strict=True):
+    for name, scale in scales.items():
         if scale is not None:
             as_instance(scale, name, Standardizer)
     dt = None if dt is None else as_float(dt, "dt", above=0.0)
-    x = training_trials(data.x, config.sequence_length)
-    seen = x[0].shape[1]
+    series = training_trials(x, config.sequence_length)
+    seen = series[0].shape[1]
     if model is not None:
         config = _fitted(config, as_instance(model, "model", Surrogate), seen)
     else:
@@ -196,9 +185,9 @@ def _checked(
             f"x has {seen} columns, more than latent_dim = {config.latent_dim}: give latent_dim = {seen} or "
             f"more (--latent-dim {seen}), leave it out, or name fewer columns"
         )
-    trials = _with_inputs(x, data.inputs, model)
-    keeper = _Keeper(run, trials, model, scales, dt)
-    return config, trials, _reference(config, data, seen, trials.input_dim), keeper
+    trials = _with_inputs(series, inputs, model)
+    reference = _reference(config, heldout, heldout_inputs, seen, trials.input_dim)
+    return config, trials, reference, _Keeper(run, trials, model, dt, scales)
 
 
 def _with_inputs(
@@ -222,8 +211,8 @@ class _Keeper:
         run: str | os.PathLike[str] | None,
         trials: _Trials,
         start: Surrogate | None,
-        scales: tuple[Standardizer | None, Standardizer | None],
         dt: float | None,
+        scales: dict[str, Standardizer | None],
     ) -> None:
         self._run = None if run is None else Path(run)
         self._scales, self._dt = scales, dt
@@ -244,7 +233,7 @@ class _Keeper:
 
     def save(self, state: TrainState) -> None:
         if self._run is not None:
-            save_state(self._run, state, self._data, self._scales[0], self._dt, self._scales[1])
+            save_state(self._run, state, self._data, self._dt, **self._scales)
 
 
 def _fitted(config: TrainConfig, model: Surrogate, seen: int) -> TrainConfig:
@@ -257,15 +246,17 @@ def _fitted(config: TrainConfig, model: Surrogate, seen: int) -> TrainConfig:
     return config.changed(family=family_name(model), **sizes)
 
 
-def _reference(config: TrainConfig, data: _Data, seen: int, count: int) -> _Trials:
+def _reference(
+    config: TrainConfig, heldout: ArrayLike | None, inputs: ArrayLike | None, seen: int, count: int
+) -> _Trials:
     """Return the held-out series as one trial; it is empty where it was not given."""
-    if data.heldout is not None:
-        series = as_series(data.heldout, "heldout", dim=seen, allow_nan=True)
+    if heldout is not None:
+        series = as_series(heldout, "heldout", dim=seen, allow_nan=True)
         first_whole_row(series, "heldout")
-        return _Trials([series], [checked_inputs(count, data.heldout_inputs, len(series), "heldout_inputs")])
+        return _Trials([series], [checked_inputs(count, inputs, len(series), "heldout_inputs")])
     if config.evaluate_every is not None:
         raise ValueError("heldout must be given where evaluate_every is set")
-    if data.heldout_inputs is not None:
+    if inputs is not None:
         raise ValueError("heldout_inputs must come with heldout, which is None")
     return _Trials([np.empty((0, seen))], [None])
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
-from palrnn.forcing.kernels import shallow as shallow_kernels
 from palrnn.forcing.kernels import updates as kernels
-from palrnn.forcing.objective import TINY
+from palrnn.forcing.objective import TINY, kernel_sizes
 from palrnn.forcing.plain import forced_loss
 from palrnn.model import ALRNN, ShallowPLRNN, Surrogate
 from palrnn.model.surrogate import with_training_vector
@@ -76,9 +75,10 @@ def run_updates(
     return -1
 
 
-@run_updates.register
+@run_updates.register(ALRNN)
+@run_updates.register(ShallowPLRNN)
 def _(
-    model: ALRNN,
+    model: ALRNN | ShallowPLRNN,
     vector: NDArray[Any],
     first: NDArray[Any],
     second: NDArray[Any],
@@ -86,22 +86,20 @@ def _(
     losses: Floats,
     norms: Floats,
 ) -> int:
-    width, inputs = todo.series.shape[1], todo.drive.shape[1]
-    batch = todo.starts.shape[1]
-    room = kernels.scratch(vector, model.latent_dim, width, inputs, batch, todo.length, todo.interval)
+    sizes, batch = kernel_sizes(model), todo.starts.shape[1]
+    room = kernels.workspace(vector, *sizes[:3], todo.series, todo.drive, batch, todo.length, todo.interval)
+    silence = np.empty((0, batch, todo.series.shape[1]), vector.dtype)
     return kernels.updates(
         vector,
         first,
         second,
         todo.done,
-        model.latent_dim,
-        model.gated,
+        *sizes,
         todo.series,
         None if todo.whole else True,
         todo.drive,
         todo.starts,
         todo.noise,
-        todo.length,
         todo.interval,
         todo.strengths,
         todo.rates,
@@ -110,38 +108,6 @@ def _(
         losses,
         norms,
         room,
-    )
-
-
-@run_updates.register
-def _(
-    model: ShallowPLRNN,
-    vector: NDArray[Any],
-    first: NDArray[Any],
-    second: NDArray[Any],
-    todo: Updates,
-    losses: Floats,
-    norms: Floats,
-) -> int:
-    return shallow_kernels.updates(
-        vector,
-        first,
-        second,
-        todo.done,
-        model.latent_dim,
-        model.hidden,
-        model.gates_per_hidden == 2,
-        todo.series,
-        None if todo.whole else True,
-        todo.drive,
-        todo.starts,
-        todo.noise,
-        todo.length,
-        todo.interval,
-        todo.strengths,
-        todo.rates,
-        todo.clip,
-        vector.dtype.type(TINY[vector.dtype.name]),
-        losses,
-        norms,
+        silence,
+        np.empty_like(vector),
     )

@@ -3,12 +3,11 @@
 from palrnn.geometry.comparison import Mismatch, curvature_gap, mismatch, subspace_overlap
 from palrnn.geometry.config import GeometryConfig, InformationConfig
 from palrnn.geometry.exact import ExactInformation
-from palrnn.geometry.geometries import compare_geometries
+from palrnn.geometry.geometries import compare_geometries, observed_information
 from palrnn.geometry.gibbs import SandwichPosterior, gibbs_posterior
 from palrnn.geometry.information import IndefiniteInformationWarning, ObservedInformation
 from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
 from palrnn.geometry.louis import LouisTerms, louis_terms
-from palrnn.geometry.observed import observed_information
 from palrnn.geometry.paper_target import PaperPathDerivatives, paper_path_derivatives
 from palrnn.geometry.path_information import PathInformation, path_information
 from palrnn.geometry.posterior import (

@@ -1,12 +1,11 @@
 """Which gates were open: Kalman, resampling, the Rao-Blackwellised particle filter, smoothing, evidence."""
 
-from palrnn.inference.config import FilterConfig
 from palrnn.inference.diagnostics import FilterDiagnostics
 from palrnn.inference.evidence import Evidence, windowed_evidence
 from palrnn.inference.forecasts import Forecast
 from palrnn.inference.particle_filter import rbpf
 from palrnn.inference.path import PathPosterior, path_posterior
-from palrnn.inference.record import FilterDiedError, Filtered
+from palrnn.inference.record import FilterConfig, FilterDiedError, Filtered
 from palrnn.inference.resampling import resample, scheme
 from palrnn.inference.smoothing import FewPathsWarning, Smoothed, smooth
 from palrnn.inference.stepper import Stepper

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
-from palrnn.inference.codes import codes_of
 from palrnn.inference.kernels import diagnostics as kernels
+from palrnn.inference.record import codes_of
 
 
 class Steps(NamedTuple):

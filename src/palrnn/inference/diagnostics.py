@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
-from palrnn.inference.config import FilterConfig
-from palrnn.inference.record import Filtered
+from palrnn.inference.record import FilterConfig, Filtered
 from palrnn.inference.smoothing import drawn_paths
 
 

@@ -3,21 +3,95 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.seeds import generator
-from palrnn.inference import reference_smoothing
-from palrnn.inference.codes import codes_of, words_of
-from palrnn.inference.conditional import conditional_filter
-from palrnn.inference.kernels import smoothing as kernels
+from palrnn.engine.vector_code import LANES
+from palrnn.inference import reference_conditional, reference_smoothing
+from palrnn.inference.filter_arrays import driven_arrays, filter_arrays, initial_bundles, workspace
+from palrnn.inference.kernels import conditional, smoothing
 from palrnn.inference.path import empty_path
-from palrnn.inference.path_arrays import path_arrays
-from palrnn.inference.record import Filtered
+from palrnn.inference.path_arrays import aligned, padded, path_arrays
+from palrnn.inference.record import FilterDiedError, Filtered, codes_of, words_of
 from palrnn.model import ALRNN, PALRNN
+
+
+class ConditionalFilter(Protocol):
+    """The conditional particle filter with ancestor sampling of one series (see `kernels.conditional`)."""
+
+    def sweep(self, path: Floats, key: int) -> Floats:
+        """Return the path that follows ``path (T-1, P)`` in the chain, with the random stream ``key``.
+
+        A path is an array of noisy gate inputs, of which the gates are the signs.
+        """
+
+
+def conditional_filter(
+    model: PALRNN, x: Floats, particles: int, drive: Floats | None = None
+) -> ConditionalFilter:
+    """Return the conditional filter of ``model`` on ``x (T, N)``; two threads must not share one.
+
+    ``drive (T, M)`` is C s_t, None without inputs.
+    """
+    return _conditional_filter(model.drift, model, x, particles, drive)
+
+
+@singledispatch
+def _conditional_filter(
+    drift: Any, model: PALRNN, x: Floats, particles: int, drive: Floats | None
+) -> ConditionalFilter:
+    return reference_conditional.ConditionalFilter(model, x, particles, drive)
+
+
+@_conditional_filter.register
+def _(drift: ALRNN, model: PALRNN, x: Floats, particles: int, drive: Floats | None) -> ConditionalFilter:
+    if not model.is_standard:
+        return reference_conditional.ConditionalFilter(model, x, particles, drive)
+    return FastConditionalFilter(model, x, particles, drive)
+
+
+class FastConditionalFilter:
+    """The conditional filter for AL-RNNs with diagonal noise, with room for the beliefs of its particles."""
+
+    def __init__(self, model: PALRNN, x: Floats, particles: int, drive: Floats | None = None) -> None:
+        latent, gated, steps = model.drift.latent_dim, model.drift.gated, len(x) - 1
+        self._x, self._system, self._room = x, driven_arrays(filter_arrays(model), drive), workspace(model)
+        self._start = initial_bundles(self._system, model, x[0], particles)
+        self._mean, self._cov = (aligned(array.shape) for array in self._start)
+        self._inputs = aligned((steps, len(self._start[0]), gated, LANES))
+        self._ancestors = np.zeros((steps, particles), dtype=np.int32)
+        self._padded, dim = path_arrays(model, drive), padded(latent)
+        self._basis = aligned((dim, dim))
+        self._basis[:latent, :latent] = self._system.basis
+        self._messages = np.empty((steps, (latent + 1) * (latent + 2) // 2))
+
+    def sweep(self, path: Floats, key: int) -> Floats:
+        """Return the path that follows ``path (T-1, P)`` in the chain, with the random stream ``key``."""
+        after = path.copy()
+        conditional.path_messages(self._padded, self._basis, self._x, after, self._messages)
+        self._mean[:], self._cov[:] = self._start
+        lived = conditional.sweep(
+            self._system,
+            np.uint64(key),
+            self._x,
+            self._messages,
+            self._mean,
+            self._cov,
+            self._room,
+            self._inputs,
+            self._ancestors,
+            after,
+        )
+        if not lived:
+            raise FilterDiedError(
+                "all particles of the conditional filter died: the model explodes on this segment"
+            )
+        return after
+
 
 _PATHS, _SWEEPS = 0, 2
 #: Particles of the conditional filter: two sweeps leave a correlation of 0.05 (200 steps, 10 gates).
@@ -47,7 +121,7 @@ def traced_paths(filtered: Filtered, paths: int, seed: int) -> GatePaths:
     weights = np.exp(filtered.log_weights)
     last = generator(seed, _PATHS).choice(filtered.particles, size=paths, p=weights / weights.sum())
     lineages = np.empty((paths, len(filtered.increments)), dtype=np.int32)
-    kernels.trace(filtered.ancestors, last.astype(np.int64), lineages)
+    smoothing.trace(filtered.ancestors, last.astype(np.int64), lineages)
     words = filtered.code_words[np.arange(lineages.shape[1]), lineages]
     codes = codes_of(words, filtered.model.drift.gated)
     if filtered.target == "paper":
@@ -75,7 +149,7 @@ def _(drift: ALRNN, filtered: Filtered, lineages: NDArray[np.int32], codes: NDAr
     system, start = path_arrays(model, filtered.drive), empty_path(model, x[:2])
     for s, lineage in enumerate(lineages):
         belief = start.filtered_mean[0].copy(), start.filtered_cov[0].copy()
-        kernels.trace_inputs(system, np.uint64(filtered.key), x, lineage, words[s], *belief, inputs[s])
+        smoothing.trace_inputs(system, np.uint64(filtered.key), x, lineage, words[s], *belief, inputs[s])
     return inputs
 
 

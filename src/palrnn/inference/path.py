@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from palrnn.engine.checks import Floats, as_floats, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.inference import reference_smoothing
-from palrnn.inference.codes import words_of
 from palrnn.inference.kernels import smoothing
 from palrnn.inference.particle_filter import checked_series
 from palrnn.inference.path_arrays import padded, path_arrays
+from palrnn.inference.record import words_of
 from palrnn.model import ALRNN, PALRNN
 from palrnn.model.inputs import checked_inputs, offsets
 

@@ -1,19 +1,65 @@
-"""What a pass of the filter leaves behind: `Record` while it runs, `Filtered` for those who asked."""
+"""What a pass of the filter is asked for, `FilterConfig`, and leaves behind: `Record`, then `Filtered`.
+
+Switching codes are kept as one bit per gate in words of 64 bits.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import field_validator
 
-from palrnn.engine.checks import Floats
-from palrnn.inference.config import FilterConfig
+from palrnn.engine.checks import Floats, as_instance
+from palrnn.engine.config import Config, Count, Level, Seed
 from palrnn.inference.kernels.one_belief import WORD
+from palrnn.inference.resampling import SCHEMES
 from palrnn.model import PALRNN
 from palrnn.model.inputs import offsets
+
+
+class FilterConfig(Config):
+    """How `rbpf` filters. Defaults are the paper's (Table rbpf_hparams), but for the number of particles.
+
+    ``target="paper"`` draws each gate from its integrated probit and leaves the belief over the state as it
+    was. ``target="exact"`` draws the noisy gate inputs jointly and conditions the belief on them, which makes
+    the filter exact for the model. ``resampling`` names a scheme of `resample`; it happens when the effective
+    sample size falls below ``ess_threshold * particles`` (0: never, above 1: always).
+    """
+
+    particles: Count = 256
+    target: Literal["paper", "exact"] = "paper"
+    resampling: str = "multinomial"
+    ess_threshold: Level = 0.5
+    seed: Seed = 0
+
+    @field_validator("resampling")
+    @classmethod
+    def _registered(cls, name: str) -> str:
+        if name not in SCHEMES:
+            raise ValueError(f"should be one of {', '.join(SCHEMES)}")
+        return name
+
+
+class FilterSettings(TypedDict, total=False):
+    """The settings of `FilterConfig` as keyword arguments."""
+
+    particles: int
+    target: str
+    resampling: str
+    ess_threshold: float
+    seed: int
+
+
+def filter_config(config: FilterConfig | None, settings: FilterSettings) -> FilterConfig:
+    """Return ``config``, or the defaults, with ``settings`` in place of its own."""
+    if config is None:
+        return FilterConfig(**settings)  # type: ignore[arg-type]  # the target is checked here
+    as_instance(config, "config", FilterConfig)
+    return config.changed(**settings) if settings else config
 
 
 class FilterDiedError(ArithmeticError):
@@ -126,3 +172,19 @@ class Filtered:
             f"mean ess={self.ess.mean():.1f}, resampled {int(self.resampled.sum())} times, "
             f"mean code_entropy={self.code_entropy.mean():.3f} of at most {self.entropy_bound:.2f} bits)"
         )
+
+
+def words_of(codes: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Return ``codes (..., P)`` as unsigned words of 64 bits, ``(..., ceil(P / 64))``, at least one."""
+    gated = codes.shape[-1]
+    words = np.zeros((*codes.shape[:-1], max(1, -(-gated // WORD))), dtype=np.uint64)
+    for j in range(gated):
+        words[..., j // WORD] |= codes[..., j].astype(np.bool_).astype(np.uint64) << np.uint64(j % WORD)
+    return words
+
+
+def codes_of(words: NDArray[np.uint64], gated: int) -> NDArray[np.bool_]:
+    """Return the bits of ``words (..., w)`` as booleans ``(..., P)``."""
+    bits = [(words[..., j // WORD] >> np.uint64(j % WORD)) & np.uint64(1) for j in range(gated)]
+    empty = np.zeros((*words.shape[:-1], 0), dtype=np.bool_)
+    return np.stack(bits, axis=-1).astype(np.bool_) if bits else empty

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from palrnn.engine.checks import Floats
-from palrnn.inference.kernels.message import LEAST_GATE
+from palrnn.inference.kernels.conditional import LEAST_GATE
 from palrnn.inference.kernels.resampling import cumulated, multinomial, pick, settle
 from palrnn.inference.record import FilterDiedError
 from palrnn.inference.reference import (

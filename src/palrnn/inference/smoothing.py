@@ -14,13 +14,12 @@ from palrnn.engine.checks import Floats, as_int, one_of
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.inference import reference_smoothing
-from palrnn.inference.codes import words_of
 from palrnn.inference.draws import arviz_of, xarray_of
 from palrnn.inference.gate_paths import GatePaths, gibbs_paths, traced_paths
 from palrnn.inference.kernels import smoothing as kernels
 from palrnn.inference.path import empty_path
 from palrnn.inference.path_arrays import path_arrays
-from palrnn.inference.record import FilterDiedError, Filtered
+from palrnn.inference.record import FilterDiedError, Filtered, words_of
 from palrnn.model import ALRNN, PALRNN
 
 METHODS = ("ancestors", "gibbs")

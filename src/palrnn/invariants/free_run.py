@@ -1,19 +1,74 @@
 """The free run that every measurement starts from: one rollout, and one rule for a model that diverges.
 
 The rule: a run that diverged has no invariants. It says after how many steps, and keeps the states before.
+
+A model with external inputs goes nowhere without them. Measurements are longer than most recordings, so
+inputs are repeated from their beginning where a run outlasts them. The seam is one more event to respond to,
+once in T steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.engine.checks import Floats, as_int, as_shape
-from palrnn.invariants.drive import checked_drive, drive_offsets
+from palrnn.engine.checks import Floats, as_floats, as_int, as_series, as_shape
 from palrnn.model import PALRNN, Rollout, Surrogate, drift_of
 from palrnn.model.engine import rollout_from
+from palrnn.model.inputs import checked_inputs, input_dim, offsets
+
+
+def checked_drive(model: Any, inputs: ArrayLike | None, name: str = "inputs") -> Floats | None:
+    """Return ``inputs (T, K)`` of any length, or None where the model takes none."""
+    if inputs is None or not input_dim(model):
+        return checked_inputs(model, inputs, 1, name)
+    rows = as_series(inputs, name, min_steps=1)
+    return checked_inputs(model, rows, len(rows), name)
+
+
+def checked_drives(model: Any, inputs: ArrayLike | None, count: int) -> Floats | None:
+    """Return inputs of ``count`` runs, ``(1, T, K)`` where all have the same, or ``(count, T, K)``."""
+    if inputs is None or not input_dim(model):
+        checked_inputs(model, inputs, 1)
+        return None
+    drives = as_floats(inputs, "inputs")
+    if drives.ndim < 3:
+        drive = checked_drive(model, drives)
+        return None if drive is None else drive[None]
+    if (
+        drives.ndim != 3
+        or drives.shape[0] != count
+        or drives.shape[1] < 1
+        or drives.shape[2] != input_dim(model)
+    ):
+        wanted = f"(T, {input_dim(model)}) or ({count}, T, {input_dim(model)}), one series for each start"
+        raise ValueError(f"inputs must be {wanted}, got {drives.shape}")
+    return drives
+
+
+def drive_offsets(model: Any, drive: Floats | None, begin: int, steps: int) -> Floats | None:
+    """Return C s of the steps ``begin .. begin + steps - 1`` of a run along ``drive (T, K)``."""
+    if drive is None:
+        return None
+    return offsets(model, drive[(begin + np.arange(steps)) % len(drive)])
+
+
+def drives_offsets(model: Any, drives: Floats | None, begin: int, steps: int) -> Floats | None:
+    """Return C s of runs side by side, ``(steps, 1 or S, M)``, along ``drives (1 or S, T, K)``."""
+    if drives is None:
+        return None
+    rows = drives[:, (begin + np.arange(steps)) % drives.shape[1]]
+    return offsets(model, rows.transpose(1, 0, 2))
+
+
+def drives_from(inputs: Floats | None, rows: Any) -> Floats | None:
+    """Return ``(S, T, K)``: the inputs as runs meet them that start at each of ``rows (S,)``."""
+    if inputs is None:
+        return None
+    return np.ascontiguousarray(np.stack([np.roll(inputs, -int(row), axis=0) for row in rows]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -19,7 +19,7 @@ from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_float, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
-from palrnn.invariants.drive import checked_drive, drive_offsets
+from palrnn.invariants.free_run import checked_drive, drive_offsets
 from palrnn.invariants.kernels import lyapunov as kernels
 from palrnn.model import ALRNN, BOUND, PALRNN, Surrogate, drift_of
 from palrnn.model.engine import gate_inputs, pieces

@@ -13,12 +13,11 @@ import numpy as np
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats
 from palrnn.engine.seeds import generator
-from palrnn.invariants.drive import drives_offsets
+from palrnn.invariants.free_run import drives_offsets
 from palrnn.invariants.spectrum import spectrum_distance
 from palrnn.invariants.state_space import dstsp
 from palrnn.model import Surrogate
-from palrnn.model.engine import advance
-from palrnn.model.rollout import BOUND
+from palrnn.model.engine import BOUND, advance
 
 
 @dataclass(frozen=True, eq=False)

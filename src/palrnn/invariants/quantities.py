@@ -113,24 +113,11 @@ def quantities_of_interest(
     drive = checked_inputs(model, inputs, len(truth))
     scale = Standardizer(np.zeros(seen), np.ones(seen)) if standardizer is None else standardizer
     as_instance(scale, "standardizer", Standardizer)
-    return quantities_from(
-        model,
-        scale.transform(first),
-        truth,
-        inputs=None if drive is None else np.roll(drive, -row, axis=0),
-        standardizer=scale,
-        steps=len(truth) if steps is None else steps,
-        discard=discard,
-        dt=dt,
-        k=k,
-        observation_noise=observation_noise,
-        bins=bins,
-        smoothing=smoothing,
-        protocol=protocol,
-        delay=delay,
-        sigma=sigma,
-        seed=seed,
-    )
+    how: dict[str, Any] = {"standardizer": scale, "discard": discard, "dt": dt, "k": k, "sigma": sigma}
+    how |= {"inputs": None if drive is None else np.roll(drive, -row, axis=0), "seed": seed}
+    how |= {"observation_noise": observation_noise, "steps": len(truth) if steps is None else steps}
+    binned: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol, "delay": delay}
+    return quantities_from(model, scale.transform(first), truth, **how, **binned)
 
 
 def quantities_from(
@@ -145,16 +132,13 @@ def quantities_from(
     dt: float,
     k: int | None = 1,
     observation_noise: bool = False,
-    bins: int = 30,
-    smoothing: float = 1e-5,
-    protocol: str = "paper",
-    delay: int | None = None,
     sigma: float = 20.0,
     seed: int = 0,
+    **binned: Any,
 ) -> Quantities:
     """Return the same for a run from ``start (N,)`` in the model's own coordinates.
 
-    The first row of ``inputs`` acts on its first step.
+    The first row of ``inputs`` acts on its first step; ``binned`` are settings of `dstsp`.
     """
     steps = as_int(steps, "steps", least=20)
     how: dict[str, Any] = {"inputs": inputs, "seed": seed}
@@ -163,8 +147,7 @@ def quantities_from(
     if diverged is None:
         try:
             lyapunov = lyapunov_spectrum(model, start, steps=steps, discard=discard, dt=dt, k=k, **how)
-            settings: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol}
-            divergence = dstsp(generated, reference, **settings, delay=delay, seed=seed)
+            divergence = dstsp(generated, reference, **binned, seed=seed)
             distance = spectrum_distance(generated, reference, sigma=sigma)
             return Quantities(divergence, distance, lyapunov, generated, states)
         except DivergenceError as error:

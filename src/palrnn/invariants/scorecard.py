@@ -14,9 +14,9 @@ from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.plain import plain
 from palrnn.engine.shown import Shown, curves_svg
-from palrnn.invariants.drive import drives_from
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import SETTLE, Floor, dstsp_floor, spectrum_floor
+from palrnn.invariants.free_run import drives_from
 from palrnn.invariants.lyapunov import LyapunovSpectrum, lyapunov_spectrum
 from palrnn.invariants.over_starts import StartScores, scores_over_starts
 from palrnn.invariants.prediction import PredictionError, prediction_error

@@ -25,10 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
 from palrnn.engine.shown import Shown, bars_svg
-from palrnn.invariants.drive import checked_drives, drives_offsets
+from palrnn.invariants.free_run import checked_drives, drives_offsets
 from palrnn.model import PALRNN, Surrogate, drift_of
-from palrnn.model.engine import advance
-from palrnn.model.rollout import BOUND
+from palrnn.model.engine import BOUND, advance
 
 Outcome = Literal["moves on", "rests", "cycle", "diverges", "leaves"]
 

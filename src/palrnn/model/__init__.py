@@ -9,7 +9,7 @@ from palrnn.model.checkpoint import (
     save_checkpoint,
 )
 from palrnn.model.contract import SurrogateError, check_surrogate
-from palrnn.model.engine import PiecewiseAffine
+from palrnn.model.engine import BOUND, PiecewiseAffine, Rollout
 from palrnn.model.families.alrnn import ALRNN, initial_alrnn
 from palrnn.model.families.shallow import ClippedShallowPLRNN, ShallowPLRNN
 from palrnn.model.forcing_policy import Forcing, as_forcing, policy
@@ -17,10 +17,8 @@ from palrnn.model.julia_import import import_julia
 from palrnn.model.noise import Noise, ObservationMap, as_noise
 from palrnn.model.onnx_export import export_onnx
 from palrnn.model.palrnn import PALRNN, Sample, drift_of
-from palrnn.model.rollout import BOUND, Rollout
 from palrnn.model.surrogate import Surrogate, family, family_name, register_family
-from palrnn.model.torch_export import export_torch
-from palrnn.model.torch_import import import_torch
+from palrnn.model.torch_state import export_torch, import_torch
 
 __all__ = [
     "ALRNN",

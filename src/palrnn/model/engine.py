@@ -8,17 +8,46 @@ What inputs add to a step, C s_t, comes as ``offsets`` (`palrnn.model.inputs`): 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import Floats, as_floats, as_int, as_shape
-from palrnn.model.inputs import checked_inputs, row_offsets
+from palrnn.engine.checks import Floats, as_floats, as_int, as_shape, frozen
+from palrnn.model.inputs import checked_input_map, checked_inputs, row_offsets
 from palrnn.model.inputs import offsets as offsets_of
-from palrnn.model.rollout import BOUND, Rollout
 from palrnn.model.surrogate import Surrogate
+
+#: A state beyond this magnitude counts as diverged; models live in standardised coordinates of order one.
+BOUND = 1e10
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """The states of a run, ``states (steps, M)``.
+
+    ``diverged_at`` is None, or the number of steps from the start (discarded ones included) to the first
+    state that was not finite or exceeded 1e10. The states end before that one, so every number in them can
+    be used; there may be none.
+    """
+
+    states: Floats
+    diverged_at: int | None = None
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the run left every bound."""
+        return self.diverged_at is not None
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __repr__(self) -> str:
+        end = f", diverged after {self.diverged_at} steps" if self.diverged else ""
+        return f"{type(self).__name__}({self.states.shape[0]} states of {self.states.shape[1]} units{end})"
+
 
 _KEPT_PIECES = 4096
 
@@ -152,6 +181,65 @@ class PiecewiseAffine:
         sizes = f"latent_dim={self.latent_dim}, observed_dim={self.observed_dim}, gated={self.gated}"
         sizes += f", input_dim={self.input_dim}" if self.input_dim else ""
         return f"{type(self).__name__}({sizes})"
+
+
+class EmbeddedNetwork(PiecewiseAffine):
+    """A base class for families that are frozen dataclasses, with a diagonal ``A (M,)``, a learned embedding
+    ``E (M, N)`` and, where inputs drive them, ``C (M, K)``."""
+
+    def _keep(self: Any, **arrays: Floats) -> None:
+        """Check ``E`` and ``C``, and keep all arrays, read-only."""
+        dim = arrays["A"].shape[0]
+        if not 1 <= arrays["E"].shape[1] <= dim:
+            raise ValueError(f"E must be (M, N) with 1 <= N <= M = {dim}, got {arrays['E'].shape}")
+        for name, value in arrays.items():
+            object.__setattr__(self, name, frozen(value))
+        C = checked_input_map(self.C, dim)
+        object.__setattr__(self, "C", None if C is None else frozen(C))
+
+    @property
+    def latent_dim(self: Any) -> int:
+        """M, the number of latent units."""
+        return int(self.A.shape[0])
+
+    @property
+    def observed_dim(self: Any) -> int:
+        """N, the number of observed coordinates."""
+        return int(self.E.shape[1])
+
+    @property
+    def embedding(self: Any) -> Floats:
+        """What training learns besides theta: ``E``, row-major."""
+        return np.asarray(self.E.ravel())
+
+    def with_embedding(self: Any, values: ArrayLike) -> Any:
+        """Return the same network with another embedding."""
+        return replace(self, E=as_shape(values, "values", (self.E.size,)).reshape(self.E.shape))
+
+    def embed(self: Any, x: ArrayLike) -> Floats:
+        """Return the latent state of an observation: ``E x`` with its first N entries set to ``x``.
+
+        ``x (..., N) -> (..., M)`` (eq. alrnn_init_embed).
+        """
+        seen = last_axis(x, "x", self.observed_dim)
+        z = np.asarray(seen @ self.E.T)
+        z[..., : self.observed_dim] = seen
+        return z
+
+    def embed_pullback(self: Any, x: Floats, r: Floats) -> Floats:
+        """Return r^T dz/dE of `embed`: r x^T, zero in the first N rows, which the observation overwrites."""
+        unseen = np.where(np.arange(self.latent_dim) < self.observed_dim, 0.0, r)
+        outer = unseen[..., :, None] * x[..., None, :]
+        return outer.reshape(*outer.shape[:-2], self.E.size)
+
+    def arrays(self: Any) -> dict[str, NDArray[Any]]:
+        """Return its fields as arrays by name; ``C`` only of a driven network."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: np.asarray(part) for name, part in parts.items() if part is not None}
+
+    def __reduce__(self: Any) -> tuple[Any, ...]:
+        # through the constructor, so that copies are read-only too
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
 
 def last_axis(value: ArrayLike, name: str, dim: int) -> Floats:

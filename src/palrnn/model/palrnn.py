@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_shape
 from palrnn.engine.seeds import generator
-from palrnn.model.engine import gate_inputs, pieces
+from palrnn.model.engine import BOUND, Rollout, gate_inputs, pieces
 from palrnn.model.families.alrnn import ALRNN
 from palrnn.model.inputs import checked_inputs, offsets
 from palrnn.model.kernels import alrnn as kernels
 from palrnn.model.noise import Noise, ObservationMap, as_noise
-from palrnn.model.rollout import BOUND, Rollout
 from palrnn.model.surrogate import Surrogate
 
 

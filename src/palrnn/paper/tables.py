@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from palrnn.engine.tables import from_records, write_table
 from palrnn.paper.study import studies_in, study_tasks
 from palrnn.sweeps import Store
-from palrnn.sweeps.timings import computation_rows
+from palrnn.sweeps.status import computation_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from palrnn.engine.checks import Floats
 
 if TYPE_CHECKING:
-    from palrnn.runs.came_from import SearchTable
+    from palrnn.runs.record import SearchTable
 
 
 @dataclass(frozen=True, eq=False)

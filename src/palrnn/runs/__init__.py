@@ -8,14 +8,11 @@ result.geometry()
 result.report("report.html")
 """
 
-from palrnn.runs.came_from import SearchTable
-from palrnn.runs.findings import Findings
-from palrnn.runs.folder import RunFolder
-from palrnn.runs.imputation import Imputed
+from palrnn.runs.folder import Findings, RunFolder
+from palrnn.runs.prediction import Imputed, Tracking
 from palrnn.runs.reconstruction import Reconstruction
-from palrnn.runs.record import RunRecord, TuningSettings, TuningTask
+from palrnn.runs.record import RunRecord, SearchTable, TuningSettings, TuningTask
 from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
-from palrnn.runs.tracking import Tracking
 from palrnn.runs.training import reconstruct
 
 __all__ = [

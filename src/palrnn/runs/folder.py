@@ -11,17 +11,22 @@ RUN/search.json              what else was tried, where a search came to the mod
 RUN/findings/                results of analyses, each with the settings and the model it belongs to
 
 Whoever writes holds the lock, and a folder that palrnn did not make is not written to.
+
+A finding is kept in memory, and here as well. It counts only for the key (version, model, data, settings)
+under which it was kept, and only as it was written: a file that somebody has edited or damaged is computed
+again.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -29,13 +34,12 @@ from palrnn.data import Standardizer, load_series, save_series
 from palrnn.engine.checks import Floats, as_path, as_series, first_line
 from palrnn.engine.files import subfolder, write_json, write_text
 from palrnn.engine.folders import MARKER, check_folder, folder_kind, writable_folder
-from palrnn.engine.locks import folder_lock
+from palrnn.engine.locks import FolderInUseError, folder_lock
 from palrnn.engine.plain import plain
 from palrnn.engine.tables import write_table
 from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import PALRNN, Checkpoint, Forcing, Surrogate, load_checkpoint, save_checkpoint
-from palrnn.runs.came_from import SearchTable
-from palrnn.runs.record import RunRecord
+from palrnn.runs.record import RunRecord, SearchTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -267,3 +271,66 @@ def _is_unmarked_run(path: Path) -> bool:
         ours = b"palrnn-checkpoint" in stream.read(2**20)
     others = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
     return ours and others <= _NAMES | {"report.html", "report.toml"}
+
+
+R = TypeVar("R", bound="Result")
+
+
+class Result(Protocol):
+    """An answer that has a plain form: JSON's types, from which its class can be made again."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plain form."""
+        ...
+
+
+class Findings:
+    """Results by name, each with the key that it belongs to."""
+
+    def __init__(self, folder: RunFolder | None = None) -> None:
+        self._folder = folder
+        self._memory: dict[str, tuple[dict[str, Any], Any]] = {}
+
+    def get(self, name: str, key: dict[str, Any], restore: Callable[[dict[str, Any]], R] | None) -> R | None:
+        """Return what was found under exactly this ``key``, or None.
+
+        ``restore`` makes it from the plain values in a file; without it only memory counts.
+        """
+        if name in self._memory and self._memory[name][0] == key:
+            found: R = self._memory[name][1]
+            return found
+        if self._folder is None or restore is None:
+            return None
+        try:
+            kept = json.loads((self._folder.findings / f"{name}.json").read_text(encoding="utf-8"))
+            if kept["key"] != plain(key) or kept["digest"] != _digest(kept["key"], kept["found"]):
+                return None
+            found = restore(kept["found"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            # missing, damaged, or of another version
+            return None
+        self._memory[name] = (key, found)
+        return found
+
+    def keep(self, name: str, key: dict[str, Any], found: Result) -> None:
+        """Keep ``found`` under ``key``, in place of an earlier one.
+
+        A folder that cannot be written now (read-only, or somebody else trains there) is left as it is.
+        """
+        self._memory[name] = (key, found)
+        if self._folder is None or not self._folder.is_writable:
+            return
+        values, kept = plain(found.to_dict()), plain(key)
+        text = json.dumps(
+            {"key": kept, "digest": _digest(kept, values), "found": values}, indent=2, allow_nan=False
+        )
+        try:
+            self._folder.write_finding(name, text + "\n")
+        except FolderInUseError:
+            return
+
+
+def _digest(key: Any, found: Any) -> str:
+    """Return a digest of what was written, by which an edit is seen."""
+    text = json.dumps([key, found], sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 import os
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn import __version__
-from palrnn.data import Dataset
 from palrnn.engine.checks import Floats, as_int, as_series, as_shape
 from palrnn.engine.config import Config
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.geometry import (
     GeometryComparison,
-    IndefiniteInformationWarning,
     InvariantErrorBars,
     ModelDraws,
     compare_geometries,
@@ -31,11 +25,9 @@ from palrnn.geometry import (
 )
 from palrnn.inference import (
     Evidence,
-    FewPathsWarning,
     FilterDiagnostics,
     Filtered,
     Forecast,
-    Stepper,
     rbpf,
     windowed_evidence,
 )
@@ -44,25 +36,20 @@ from palrnn.invariants.free_run import free_run
 from palrnn.model import Forcing, as_forcing
 from palrnn.model.inputs import checked_inputs
 from palrnn.report.document import write_report
-from palrnn.report.registry import analyses
 from palrnn.report.view import Run
-from palrnn.runs import tuning, view
+from palrnn.runs import prediction, tuning, view
 from palrnn.runs.advice import advice
-from palrnn.runs.findings import Result
-from palrnn.runs.folder import RunFolder
-from palrnn.runs.imputation import Imputed, imputed
+from palrnn.runs.folder import Result, RunFolder
+from palrnn.runs.prediction import Imputed, Tracking
 from palrnn.runs.record import TuningSettings, TuningTask
 from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
 from palrnn.runs.state import RunState
-from palrnn.runs.tracking import Tracking, tracking
 from palrnn.tuning import Comparison
 
 C = TypeVar("C", bound=Config)
 R = TypeVar("R", bound=Result)
 
 _TRACKED_STEPS = 1000
-#: Where the settings of an analysis are called otherwise.
-_SETTINGS = {"diagnostics": "filter"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,8 +87,14 @@ class Reconstruction(RunState):
         A model that diverges gives fewer steps, with a `RuntimeWarning`.
         """
         steps, discard = as_int(steps, "steps", least=1), as_int(discard, "discard")
-        start = self._seen(self.held)[0] if x1 is None else as_shape(x1, "x1", (self.drift.observed_dim,))
-        drive = self._drive(inputs, discard + steps, follows=x1 is None)
+        first = first_whole_row(self.held, "reference") if x1 is None else 0
+        start = self.held[first] if x1 is None else as_shape(x1, "x1", (self.drift.observed_dim,))
+        there = None if x1 is not None or inputs is not None else self._rows_of_inputs(slice(first, None))
+        drive = self._inputs(inputs, discard + steps) if there is None else there[: discard + steps]
+        if drive is not None and len(drive) < discard + steps:
+            shape = (discard + steps, drive.shape[1])
+            words = f"inputs must be given, {shape}: the held-out part has those of {len(drive)} rows"
+            raise ValueError(words)
         run = free_run(self.drift, self.standardizer.transform(start), steps, discard, inputs=drive)
         if run.diverged:
             warnings.warn(
@@ -128,19 +121,11 @@ class Reconstruction(RunState):
         ``posterior``, by drifts drawn from it. A driven model needs raw ``inputs (T + steps, K)``: those of
         the rows of ``x``, and of the rows to come.
         """
-        count = as_int(paths, "paths", least=1)
-        rows = self.standardizer.transform(as_series(x, dim=self.drift.observed_dim, allow_nan=True))
-        how: dict[str, Any] = {"seed": seed, "target": "exact"} | settings
-        steps = as_int(steps, "steps", least=1)
-        given = checked_inputs(self.drift, inputs, len(rows) + steps)
-        drive = [None] * len(rows) if given is None else list(self.scaled_inputs(given))
-        stepper = Stepper(self.probabilistic, rows[0], inputs=drive[0], **how)
-        for row, push in zip(rows[1:], drive[1 : len(rows)], strict=True):
-            stepper.update(row, inputs=push)
-        drifts = None if posterior is None else posterior.sample(count, seed=seed)
-        coming = None if given is None else np.array(drive[len(rows) :])
-        ahead = stepper.forecast(steps, inputs=coming, paths=count, seed=seed, drifts=drifts)
-        return Forecast(self.standardizer.inverse(ahead.paths))
+        rows = as_series(x, dim=self.drift.observed_dim, allow_nan=True)
+        steps, count = as_int(steps, "steps", least=1), as_int(paths, "paths", least=1)
+        how: dict[str, Any] = {"inputs": self._inputs(inputs, len(rows) + steps), "posterior": posterior}
+        how |= {"paths": count, "seed": seed} | settings
+        return prediction.forecast(self.probabilistic, rows, steps, self.standardizer, **how)
 
     def impute(
         self,
@@ -161,20 +146,17 @@ class Reconstruction(RunState):
         that is given. ``settings`` are those of the filter.
         """
         series = self.held if x is None else as_series(x, dim=self.drift.observed_dim, allow_nan=True)
+        drive = self.s if x is None and inputs is None else self._inputs(inputs, len(series))
         how: dict[str, Any] = {"coverage": coverage, "paths": paths, "states_per_path": states_per_path}
-        if x is None and inputs is None:
-            drive = self.s
-        else:
-            given = checked_inputs(self.drift, inputs, len(series))
-            drive = None if given is None else self.scaled_inputs(given)
-        how |= {"inputs": drive, "seed": seed}
-        return imputed(self.probabilistic, series, self.standardizer, **how, **settings)
+        how |= {"inputs": drive, "seed": seed} | settings
+        return prediction.imputed(self.probabilistic, series, self.standardizer, **how)
 
     def tracking(self, steps: int = _TRACKED_STEPS) -> Tracking:
         """Return what the model makes of the first held-out steps: forced as in training, and left alone."""
         first = first_whole_row(self.x, "reference")
         rows = slice(first, first + as_int(steps, "steps", least=2))
-        return tracking(self.drift, self.x[rows], self.forcing, self.standardizer, self._rows_of_inputs(rows))
+        drive = self._rows_of_inputs(rows)
+        return prediction.tracking(self.drift, self.x[rows], self.forcing, self.standardizer, drive)
 
     def invariants(self, settings: InvariantSettings | None = None, **changes: Any) -> Scorecard:
         """Return whether a long free run has the long-run properties of the reference, with floors.
@@ -315,7 +297,9 @@ class Reconstruction(RunState):
         settings of `TuningTask` and `SAEMConfig`. With a folder ``run``, tuning continues there after an
         interruption.
         """
-        model, chosen, data = self._task(task, series, changes | {"configuration": configuration})
+        model, chosen, data = tuning.chosen_task(
+            self, task, series, changes | {"configuration": configuration}
+        )
         folder = None if run is None else RunFolder(run)
         return tuning.tune_run(model, chosen, data, folder=folder, threads=threads, progress=progress)
 
@@ -336,33 +320,12 @@ class Reconstruction(RunState):
         """
         plan = settings or TuningSettings()
         own = {name: changes.pop(name) for name in ("configurations", "betas") if name in changes}
-        model, task, data = self._task(plan.task, series, changes)
+        model, task, data = tuning.chosen_task(self, plan.task, series, changes)
         plan = plan.changed(task=task, **own)
         how: dict[str, Any] = {"threads": threads, "progress": progress}
         if run is not None:
             return tuning.compare_in_folder(RunFolder(run), model, plan, data, **how)
-        if self.folder is None or not self.folder.is_writable:
-            return tuning.compare_runs(model, plan, data, **how)
-        with self.folder.writing("tuning"):
-            # wherever the folder is, and whatever the series is called
-            settings_alone = task.model_dump(mode="json", exclude={"checkpoint", "series"})
-            key = json.dumps([__version__, model.fingerprint(), data.fingerprint, settings_alone])
-            place = self.folder.tuning_folder(hashlib.sha256(key.encode()).hexdigest()[:12])
-            return tuning.compare_runs(model, plan, data, path=place, **how)
-
-    def _task(
-        self, task: TuningTask | None, series: Any, changes: dict[str, Any]
-    ) -> tuple[Reconstruction, TuningTask, Dataset]:
-        """Return what is tuned, on what, and how, with all that was left open chosen."""
-        task = task or TuningTask()
-        own = {name: value for name, value in changes.items() if name in TuningTask.model_fields}
-        saem = {name: value for name, value in changes.items() if name not in own}
-        task = task.changed(saem=task.saem.changed(**saem), **({"checkpoint": self.source} | own))
-        if isinstance(series, (str, os.PathLike)):
-            task = task.changed(series=tuning.series_name(series))
-        run = self.with_noise(task.process_std, task.observation_std, task.gate_std)
-        data = tuning.tuning_data(run, task, series)
-        return run, task.changed(saem=tuning.fit_config(task.saem, data, run)), data
+        return tuning.compare_beside(self.folder, model, plan, data, **how)
 
     def report(
         self,
@@ -386,22 +349,13 @@ class Reconstruction(RunState):
 
         ``announce`` hears the name of each analysis before it starts; those in ``without`` are left out.
         """
-        chosen = settings or ReportSettings()
         results: dict[str, Any] = {}
-        with contextlib.ExitStack() as stack:
-            if self.folder is not None and self.folder.is_writable:
-                stack.enter_context(self.folder.writing("report"))
-            stack.enter_context(warnings.catch_warnings())
-            # the page says so itself, with the numbers
-            for kind in (IndefiniteInformationWarning, FewPathsWarning):
-                warnings.simplefilter("ignore", kind)
-            for name in analyses():
-                if name in without:
-                    continue
-                announce(name)
-                how: dict[str, Any] = {"progress": progress} if name == "tuning" else {}
-                asked = getattr(chosen, _SETTINGS.get(name, name), None)
-                results[name] = getattr(self, name)(*([] if asked is None else [asked]), **how)
+        with view.undisturbed(self.folder):
+            for name, asked in view.analyses_with(settings or ReportSettings()):
+                if name not in without:
+                    announce(name)
+                    how: dict[str, Any] = {"progress": progress} if name == "tuning" else {}
+                    results[name] = getattr(self, name)(*asked, **how)
         return view.view(self, results)
 
     def _rows_of_inputs(self, rows: slice) -> Floats | None:
@@ -409,26 +363,10 @@ class Reconstruction(RunState):
         s = self.s
         return None if s is None else s[rows]
 
-    def _drive(self, inputs: ArrayLike | None, length: int, *, follows: bool) -> Floats | None:
-        """Return standardised inputs of a free run; ``follows`` says that it starts in the held-out part."""
-        drift = self.drift
-        if inputs is None and drift.input_dim and follows:
-            first = first_whole_row(self.held, "reference")
-            there = self._rows_of_inputs(slice(first, first + length))
-            if there is not None and len(there) == length:
-                return there
-            known = 0 if there is None else len(there)
-            raise ValueError(
-                f"inputs must be given, ({length}, {drift.input_dim}): the held-out part has those of "
-                f"{known} rows"
-            )
-        given = checked_inputs(drift, inputs, length)
+    def _inputs(self, inputs: ArrayLike | None, length: int) -> Floats | None:
+        """Return raw ``inputs (length, K)`` in the model's coordinates; None of an autonomous model."""
+        given = checked_inputs(self.drift, inputs, length)
         return None if given is None else self.scaled_inputs(given)
-
-    @staticmethod
-    def _seen(x: Floats) -> Floats:
-        """Return ``x`` from its first row without a gap on."""
-        return x[first_whole_row(x, "reference") :]
 
     def _once(
         self,

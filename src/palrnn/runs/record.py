@@ -5,11 +5,14 @@
 [tuning]     how it was tuned (`SAEMConfig`), from which model and on what
 [comparison] the configurations of tuning that were set side by side
 [run]        how much there was to train on
+
+Beside them, in search.json, what a search tried before it came to the model (`SearchTable`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -190,3 +193,35 @@ def _of_today(tables: dict[str, Any]) -> dict[str, Any]:
         source, saem = tables.pop("source", {}), tables.pop("saem", {})
         tables["tuning"] = dict(source) | {"saem": saem} if isinstance(source, dict) else source
     return tables
+
+
+_COLUMNS = ("rank", "candidate", "updates", "grade")
+
+
+@dataclass(frozen=True)
+class SearchTable:
+    """The candidates of a search, the best first, and why the first of them won.
+
+    A row is a dictionary of plain values: ``rank``, ``candidate``, ``rung`` and ``updates`` (how far it was
+    trained), its settings, and what it came to on the validation stretch (``grade``, ``alive``, ``dstsp``,
+    ``spectrum_distance``, ``loss``, ``verdict``).
+    """
+
+    rows: list[dict[str, Any]] = field(repr=False)
+    why: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"why": self.why, "rows": self.rows}
+
+    @classmethod
+    def from_dict(cls, values: Any) -> SearchTable:
+        """Return the table of `to_dict`; refuse anything else."""
+        if not isinstance(values, Mapping) or not isinstance(values.get("why"), str):
+            raise ValueError("not the table of a search")
+        rows = values.get("rows")
+        if not isinstance(rows, list) or not all(
+            isinstance(row, dict) and all(name in row for name in _COLUMNS) for row in rows
+        ):
+            raise ValueError("not the table of a search")
+        return cls(rows, values["why"])

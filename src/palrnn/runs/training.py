@@ -9,15 +9,13 @@ from typing import Any
 
 from palrnn.data import Dataset, DataSettings
 from palrnn.data.readers import named_array
-from palrnn.data.settings import IN_MEMORY
-from palrnn.data.source import series_name
+from palrnn.data.source import IN_MEMORY, series_name
 from palrnn.engine.checks import Floats, as_instance
 from palrnn.engine.progress import Progress
 from palrnn.forcing import TrainConfig, TrainResult, check_training, train
 from palrnn.invariants import dstsp_floor
 from palrnn.model import Forcing, Surrogate, family_name
-from palrnn.runs.findings import Findings
-from palrnn.runs.folder import HISTORY, RunFolder, block_means
+from palrnn.runs.folder import HISTORY, Findings, RunFolder, block_means
 from palrnn.runs.reconstruction import Reconstruction
 from palrnn.runs.record import RunRecord
 

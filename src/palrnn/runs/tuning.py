@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from palrnn import __version__
 from palrnn.data import Dataset, Standardizer, lorenz63
 from palrnn.data.readers import named_array
 from palrnn.data.systems import make_system
@@ -19,8 +22,7 @@ from palrnn.engine.progress import Progress
 from palrnn.engine.seeds import kernel_seed
 from palrnn.invariants.free_run import free_run
 from palrnn.model import save_checkpoint
-from palrnn.runs.findings import Findings
-from palrnn.runs.folder import HISTORY, RunFolder
+from palrnn.runs.folder import HISTORY, Findings, RunFolder
 from palrnn.runs.record import RunRecord, TuningSettings, TuningTask
 from palrnn.tuning import (
     Comparison,
@@ -40,6 +42,22 @@ if TYPE_CHECKING:
 
 #: The name of the paper's data for tuning: four noisy sequences of Lorenz-63, and as many to judge by.
 PAPER_DATA = "lorenz63"
+
+
+def chosen_task(
+    run: Reconstruction, task: TuningTask | None, series: Any, changes: dict[str, Any]
+) -> tuple[Reconstruction, TuningTask, Dataset]:
+    """Return what is tuned, how, and on what, with all that was left open chosen."""
+    task = task or TuningTask()
+    own = {name: value for name, value in changes.items() if name in TuningTask.model_fields}
+    saem = {name: value for name, value in changes.items() if name not in own}
+    task = task.changed(saem=task.saem.changed(**saem), **({"checkpoint": run.source} | own))
+    if isinstance(series, (str, os.PathLike)):
+        path = os.path.abspath(os.fspath(series))
+        task = task.changed(series=PAPER_DATA if series == PAPER_DATA else path)
+    run = run.with_noise(task.process_std, task.observation_std, task.gate_std)
+    data = tuning_data(run, task, series)
+    return run, task.changed(saem=fit_config(task.saem, data, run)), data
 
 
 def tuning_data(run: Reconstruction, task: TuningTask, series: Any = None) -> Dataset:
@@ -72,11 +90,6 @@ def tuning_data(run: Reconstruction, task: TuningTask, series: Any = None) -> Da
 def _input_scale(run: Reconstruction) -> Standardizer:
     count = run.drift.input_dim
     return run.input_standardizer or Standardizer(np.zeros(count), np.ones(count))
-
-
-def series_name(series: str | os.PathLike[str]) -> str:
-    """Return what a record calls a series: the paper's data, or the full path of a file."""
-    return PAPER_DATA if series == PAPER_DATA else os.path.abspath(os.fspath(series))
 
 
 def _paper_data(task: TuningTask, scale: Any) -> Dataset:
@@ -184,6 +197,20 @@ def compare_runs(
     """Return configurations of tuning side by side; below a ``path``, each continues in its own folder."""
     how = {**parts(data), "seed": settings.task.seed, "threads": threads, "progress": progress}
     return compare(run.probabilistic, configs=_configs(settings), run=path, **how)
+
+
+def compare_beside(
+    folder: RunFolder | None, run: Reconstruction, settings: TuningSettings, data: Dataset, **how: Any
+) -> Comparison:
+    """Return the same, each in a folder among the findings of the run, if it has a ``folder`` of its own."""
+    if folder is None or not folder.is_writable:
+        return compare_runs(run, settings, data, **how)
+    with folder.writing("tuning"):
+        # wherever the folder is, and whatever the series is called
+        settings_alone = settings.task.model_dump(mode="json", exclude={"checkpoint", "series"})
+        key = json.dumps([__version__, run.fingerprint(), data.fingerprint, settings_alone])
+        place = folder.tuning_folder(hashlib.sha256(key.encode()).hexdigest()[:12])
+        return compare_runs(run, settings, data, path=place, **how)
 
 
 def _configs(settings: TuningSettings) -> dict[str, SAEMConfig]:

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from palrnn.engine.gaps import first_whole_row
+from palrnn.geometry import IndefiniteInformationWarning
+from palrnn.inference import FewPathsWarning
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Noise
 from palrnn.model.engine import codes
+from palrnn.report.registry import analyses
 from palrnn.report.view import Run
 from palrnn.runs.advice import advice
 
 if TYPE_CHECKING:
+    from palrnn.runs.folder import RunFolder
     from palrnn.runs.reconstruction import Reconstruction
+    from palrnn.runs.settings import ReportSettings
 
 _VERSIONED = ("palrnn", "numpy", "scipy", "numba", "plotly")
 _STEPS, _DISCARD = 6000, 1000
+#: Where the settings of an analysis are called otherwise.
+_SETTINGS = {"diagnostics": "filter"}
 
 
 def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
@@ -44,6 +53,23 @@ def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
         else advice(card.verdict, run.record.training, run.drift, searched=run.search is not None),
         search=run.search,
     )
+
+
+def analyses_with(settings: ReportSettings) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the name of each analysis of a report, and its settings where it has any."""
+    for name in analyses():
+        asked = getattr(settings, _SETTINGS.get(name, name), None)
+        yield name, [] if asked is None else [asked]
+
+
+@contextmanager
+def undisturbed(folder: RunFolder | None) -> Iterator[None]:
+    """Hold the ``folder``, if it can be written; what the page says itself, with numbers, is no warning."""
+    held = folder.writing("report") if folder is not None and folder.is_writable else nullcontext()
+    with held, warnings.catch_warnings():
+        for kind in (IndefiniteInformationWarning, FewPathsWarning):
+            warnings.simplefilter("ignore", kind)
+        yield
 
 
 def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:

@@ -13,8 +13,7 @@ import numpy as np
 
 from palrnn.data import Dataset, DataSettings
 from palrnn.data.packing import pack
-from palrnn.data.settings import IN_MEMORY
-from palrnn.data.source import series_name
+from palrnn.data.source import IN_MEMORY, series_name
 from palrnn.engine.checks import as_float, as_int
 from palrnn.engine.folders import writable_folder
 from palrnn.engine.progress import Progress, listening

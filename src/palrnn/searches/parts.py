@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from palrnn.data import Dataset, Standardizer
-from palrnn.data.parts import embedded
+from palrnn.data.source import embedded
 from palrnn.engine.checks import Floats
 
 #: The part of the longest trial that judges, the most rows of it that are of use, and the fewest.

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from palrnn.engine.progress import Progress, listening
+from palrnn.sweeps.status import seconds_left
 from palrnn.sweeps.store import Store
 from palrnn.sweeps.task import Job, Outcome, Task
-from palrnn.sweeps.timings import seconds_left
 
 #: A task whose worker dies this often is recorded as failed.
 LIVES = 3

@@ -1,14 +1,52 @@
-"""What is done, running and failed in the folder of a sweep."""
+"""What is done, running and failed in the folder of a sweep, what it took, and what the rest will take."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from palrnn.engine.processors import available_processors
 from palrnn.sweeps.store import Store
 from palrnn.sweeps.task import Task
-from palrnn.sweeps.timings import seconds_left
+
+
+def seconds_left(store: Store, tasks: Iterable[Task], workers: int = 1) -> float | None:
+    """Return the expected time for these tasks, from the pace of their kinds so far; None without a pace."""
+    timings = store.timings()
+    spent: dict[str, tuple[float, float]] = {}
+    left: dict[str, float] = {}
+    for task in set(tasks):
+        kind = task.kind.name
+        if not store.has(task):
+            left[kind] = left.get(kind, 0.0) + task.cost
+        elif task.hash in timings:
+            seconds, cost = spent.get(kind, (0.0, 0.0))
+            spent[kind] = seconds + timings[task.hash]["seconds"], cost + task.cost
+    if any(kind not in spent for kind in left):
+        return None
+    total = sum(cost * spent[kind][0] / spent[kind][1] for kind, cost in left.items())
+    return total / max(1, workers)
+
+
+def computation_rows(store: Store, tasks: Iterable[Task]) -> list[dict[str, Any]]:
+    """Return tasks and seconds by kind and machine, and the wall time of all runs in this folder."""
+    timings = store.timings()
+    spent: dict[tuple[str, str], list[float]] = {}
+    for task in tasks:
+        if task.hash in timings and store.has(task):
+            note = timings[task.hash]
+            spent.setdefault((task.kind.name, note["machine"]), []).append(note["seconds"])
+    by_engine: dict[tuple[str, str], list[float]] = {}
+    for run in store.sessions():
+        count = run["workers"]
+        name = f"wall time, {run['engine']}, {count} worker{'' if count == 1 else 's'}"
+        # the clock may have been set back meanwhile
+        by_engine.setdefault((name, ""), []).append(max(0.0, run["heartbeat"] - run["started"]))
+    return [
+        {"what": what, "machine": machine, "count": len(seconds), "seconds": round(sum(seconds), 1)}
+        for times in (spent, by_engine)
+        for (what, machine), seconds in sorted(times.items())
+    ]
 
 
 def sweep_status(store: Store, tasks: Sequence[Task], archived: Collection[Task] = ()) -> dict[str, Any]:

@@ -34,7 +34,6 @@ from palrnn.tuning.statistics import Statistics
 _JITTER = 1e-10
 
 
-@singledispatch
 def anchored_solution(
     statistics: Statistics,
     model: PALRNN,
@@ -51,45 +50,56 @@ def anchored_solution(
 
     ``inputs (B, T, K)`` are those of the stretches, where the model takes any.
     """
+
+    def anchor(drift: Any) -> tuple[float, Floats]:
+        """Return beta L_ITF and its gradient in theta; infinite where the model cannot be run."""
+        try:
+            loss, gradient = itf_gradient(drift, x, forcing, inputs=inputs)
+        except (ArithmeticError, ValueError):
+            return np.inf, np.zeros_like(drift.theta)
+        return beta * loss, beta * gradient.theta
+
+    return _anchored(statistics, model, anchor, ridge, towards, steps)
+
+
+Anchor = Callable[[Any], tuple[float, Floats]]
+
+
+@singledispatch
+def _anchored(
+    statistics: Statistics, model: PALRNN, anchor: Anchor, ridge: float, towards: Floats | None, steps: int
+) -> Any:
     raise TypeError(f"no M-step for {type(statistics).__name__}")
 
 
-@anchored_solution.register
+@_anchored.register
 def _(
     statistics: SampleStatistics,
     model: PALRNN,
-    x: Floats,
-    *,
-    forcing: Forcing | int,
-    beta: float,
+    anchor: Anchor,
     ridge: float,
-    towards: Floats | None = None,
-    steps: int = 50,
-    inputs: Floats | None = None,
+    towards: Floats | None,
+    steps: int,
 ) -> Any:
     drift, expected = model.drift, expected_loss(statistics, model, ridge, towards)
 
     def objective(theta: Floats) -> tuple[float, Floats]:
         value, slope = expected(theta)
-        loss, pull = _forced(drift.with_theta(theta), x, forcing, inputs)
-        return (value + beta * loss, slope + beta * pull) if np.isfinite(loss) else (1e30, 0.0 * slope)
+        loss, pull = anchor(drift.with_theta(theta))
+        return (value + loss, slope + pull) if np.isfinite(loss) else (1e30, 0.0 * slope)
 
     found = _minimum(objective, drift.theta, steps)
     return drift.with_theta(found) if objective(found)[0] <= objective(drift.theta)[0] else drift
 
 
-@anchored_solution.register
+@_anchored.register
 def _(
     statistics: RowStatistics,
     model: PALRNN,
-    x: Floats,
-    *,
-    forcing: Forcing | int,
-    beta: float,
+    anchor: Anchor,
     ridge: float,
-    towards: Floats | None = None,
-    steps: int = 50,
-    inputs: Floats | None = None,
+    towards: Floats | None,
+    steps: int,
 ) -> ALRNN:
     drift = model.drift
     gram, cross = row_moments(statistics)
@@ -108,24 +118,15 @@ def _(
         theta = theta_of(phi)
         curved = np.einsum("ijk,ik->ij", H, theta)
         value, slope = float(np.sum(theta * (0.5 * curved - g))), curved - g
-        loss, pull = _forced(from_rows(theta, drift), x, forcing, inputs)
+        loss, pull = anchor(from_rows(theta, drift))
         if not np.isfinite(loss):
             # a line search that ran too far: any finite value above the start makes it turn back
             return 1e30, np.zeros_like(phi)
-        slope = slope + beta * rows(drift.with_theta(pull))
-        return value + beta * loss, _solved(C, slope, transpose=False).ravel()
+        slope = slope + rows(drift.with_theta(pull))
+        return value + loss, _solved(C, slope, transpose=False).ravel()
 
     start = np.einsum("ikj,ik->ij", C, rows(drift))
     return from_rows(theta_of(_minimum(objective, start.ravel(), steps)), drift)
-
-
-def _forced(drift: Any, x: Floats, forcing: Forcing | int, inputs: Floats | None) -> tuple[float, Floats]:
-    """Return the forcing loss and its gradient in theta; infinite where the model cannot be run."""
-    try:
-        loss, gradient = itf_gradient(drift, x, forcing, inputs=inputs)
-    except (ArithmeticError, ValueError):
-        return np.inf, np.zeros_like(drift.theta)
-    return loss, gradient.theta
 
 
 def _minimum(objective: Callable[[Floats], tuple[float, Floats]], start: Floats, steps: int) -> Floats:

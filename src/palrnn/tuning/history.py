@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from palrnn.engine.checks import Floats
-from palrnn.engine.files import write_text
+from palrnn.engine.tables import write_table
 
 COLUMNS = (
     "iteration",
@@ -66,20 +64,11 @@ class TuningHistory:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the table as CSV, atomically; NaN becomes an empty cell."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([_cell(value) for value in row.values()] for row in self.rows)
-        write_text(path, buffer.getvalue())
+        rows = ([int(v) if v.is_integer() else v for v in row.values()] for row in self.rows)
+        write_table(path, list(self.columns), rows)
 
     def __repr__(self) -> str:
         held = self["heldout_evidence"]
         seen = np.flatnonzero(~np.isnan(held))
         words = f", held-out evidence {held[seen[0]]:.4f} to {held[seen[-1]]:.4f}" if seen.size else ""
         return f"TuningHistory({len(self) - 1} iterations{words})"
-
-
-def _cell(value: float) -> str:
-    if math.isnan(value):
-        return ""
-    return str(int(value)) if value.is_integer() else repr(value)

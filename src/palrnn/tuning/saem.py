@@ -106,12 +106,12 @@ def saem(
     continues exactly where it stopped.
     """
     started = time.perf_counter()
-    config = SAEMConfig() if config is None else config
-    driving = (inputs, heldout_inputs, reference_inputs)
-    scales = (standardizer, input_standardizer)
-    problem = _checked(model, sequences, config, seed, heldout, reference, scales, driving)
+    given: dict[str, Any] = {"inputs": inputs, "seed": seed, "heldout": heldout, "reference": reference}
+    given |= {"heldout_inputs": heldout_inputs, "reference_inputs": reference_inputs, "run": run}
+    given |= {"standardizer": standardizer, "input_standardizer": input_standardizer}
+    problem, folder = _checked(model, sequences, config, **given)
+    config = problem.config
     pin_blas()
-    folder = None if run is None else SavedTuning.of(run, model, problem, *scales)
     total = config.iterations if config.learns_noise else 0
     workers = as_int(threads, "threads", least=1) if threads is not None else available_processors()
     with (
@@ -136,9 +136,21 @@ def check_saem(
     model: PALRNN,
     sequences: ArrayLike | Sequence[ArrayLike],
     config: SAEMConfig | None = None,
+    **arguments: Any,
+) -> None:
+    """Refuse what `saem` with the same arguments would refuse; write nothing."""
+    _, folder = _checked(model, sequences, config, **arguments)
+    if folder is not None and folder.begun:
+        folder.load()
+
+
+def _checked(
+    model: PALRNN,
+    sequences: ArrayLike | Sequence[ArrayLike],
+    config: SAEMConfig | None,
     *,
-    inputs: ArrayLike | Sequence[ArrayLike] | None = None,
     seed: int = 0,
+    inputs: ArrayLike | Sequence[ArrayLike] | None = None,
     heldout: ArrayLike | Sequence[ArrayLike] | None = None,
     reference: ArrayLike | None = None,
     heldout_inputs: ArrayLike | Sequence[ArrayLike] | None = None,
@@ -146,52 +158,39 @@ def check_saem(
     run: str | os.PathLike[str] | None = None,
     standardizer: Standardizer | None = None,
     input_standardizer: Standardizer | None = None,
-) -> None:
-    """Refuse what `saem` with the same arguments would refuse; write nothing."""
+) -> tuple[Problem, SavedTuning | None]:
+    """Return what stays the same during tuning, and the folder of the run, if it has one."""
     config = SAEMConfig() if config is None else config
-    driving = (inputs, heldout_inputs, reference_inputs)
-    scales = (standardizer, input_standardizer)
-    problem = _checked(model, sequences, config, seed, heldout, reference, scales, driving)
-    if run is not None and (folder := SavedTuning.of(run, model, problem, *scales)).begun:
-        folder.load()
-
-
-def _checked(
-    model: PALRNN,
-    sequences: ArrayLike | Sequence[ArrayLike],
-    config: SAEMConfig,
-    seed: int,
-    heldout: ArrayLike | Sequence[ArrayLike] | None,
-    reference: ArrayLike | None,
-    scales: tuple[Standardizer | None, Standardizer | None],
-    driving: tuple[Any, Any, Any],
-) -> Problem:
     if not isinstance(model, PALRNN):
         raise ValueError(
             f"model must be a PALRNN, got {type(model).__name__}; give it noise: PALRNN(drift, 0.1, 0.1, 0.7)"
         )
     if not isinstance(config, SAEMConfig):
         raise ValueError(f"config must be a SAEMConfig, got {type(config).__name__}")
-    for name, scale in zip(("standardizer", "input_standardizer"), scales, strict=True):
+    scales = {"standardizer": standardizer, "input_standardizer": input_standardizer}
+    for name, scale in scales.items():
         if scale is not None:
             as_instance(scale, name, Standardizer)
-    for name, data, given in (("heldout", heldout, driving[1]), ("reference", reference, driving[2])):
+    for name, data, given in (
+        ("heldout", heldout, heldout_inputs),
+        ("reference", reference, reference_inputs),
+    ):
         if data is None and given is not None:
             raise ValueError(f"{name}_inputs must come with {name}, which is None")
     dim = model.drift.observed_dim
     how: dict[str, Any] = {"min_steps": config.length + 1, "dim": dim, "allow_nan": True}
     series, length = as_trials(sequences, "sequences", **how), config.length
-    s = _trial_inputs(model, driving[0], series, "inputs")
+    s = _trial_inputs(model, inputs, series, "inputs")
     held = held_s = None
     if heldout is not None:
         trials = as_trials(heldout, "heldout", **how)
-        parts = _trial_inputs(model, driving[1], trials, "heldout_inputs")
+        parts = _trial_inputs(model, heldout_inputs, trials, "heldout_inputs")
         held = window_pool(trials, length, "heldout")
         held_s = None if parts is None else window_pool(trials, length, "heldout", of=parts)
     truth = truth_s = None
     if reference is not None:
         truth = as_series(reference, "reference", dim=dim, allow_nan=True)
-        truth_s = checked_inputs(model, driving[2], len(truth), "reference_inputs")
+        truth_s = checked_inputs(model, reference_inputs, len(truth), "reference_inputs")
     anchor = anchor_s = None
     if config.configuration == "anchored":
         anchor = stretches(series, config.anchor_length)
@@ -199,7 +198,8 @@ def _checked(
     pool = window_pool(series, length)
     pool_s = None if s is None else window_pool(series, length, of=s)
     driven = Inputs(pool_s, anchor_s, held_s, truth_s)
-    return Problem(config, as_int(seed, "seed", most=None), pool, anchor, held, truth, driven)
+    problem = Problem(config, as_int(seed, "seed", most=None), pool, anchor, held, truth, driven)
+    return problem, None if run is None else SavedTuning.of(run, model, problem, **scales)
 
 
 def _trial_inputs(model: PALRNN, inputs: Any, trials: list[Floats], name: str) -> list[Floats] | None:

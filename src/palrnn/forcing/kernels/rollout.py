@@ -22,15 +22,14 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.engine.lanes import lane_count
 from palrnn.engine.products import product
+from palrnn.engine.vector_code import REGISTER_BYTES
 from palrnn.forcing.kernels.steps import advance, retreat
 
 
-@kernel
-def padded(dim, array):
-    """``dim`` rounded up to a whole number of lanes of the array's dtype."""
-    lanes = lane_count(array)
+def whole_lanes(dim, array):
+    """``dim`` rounded up to a whole number of lanes of the array's dtype; for use outside of kernels."""
+    lanes = REGISTER_BYTES // array.itemsize
     return (dim + lanes - 1) // lanes * lanes
 
 
@@ -88,9 +87,7 @@ def predictions(series, starts, length):
 
 
 @kernel
-def forced_rollout(
-    theta, dim, ahead, wide, series, drive, starts, inputs, tau, alpha, gaps, phi, states, errors
-):
+def forced_rollout(theta, dim, series, gaps, drive, starts, tau, alpha, room):
     """Run the forced rollout (eqs. itf_rollout, gtf_mix) and return its loss (eq. tf_loss).
 
     z_0 = embed(x_0); at steps t = tau, 2 tau, ... the observed coordinates become (1 - alpha) z_t + alpha x_t
@@ -99,6 +96,7 @@ def forced_rollout(
     is not seen. ``phi (2, B, width)`` is scratch. Loss: the squared error summed over N, averaged over the T
     - 1 predictions and the batch, or over as many as were seen (`predictions`).
     """
+    ahead, _, wide, phi, inputs, states, _, errors, _, _ = room
     length, batch, width = states.shape
     seen = series.shape[1]
     bias, slope, low = wide[0], wide[1], wide[2]
@@ -147,25 +145,7 @@ def forced_rollout(
 
 
 @kernel
-def forced_adjoint(
-    dim,
-    gated,
-    count,
-    back,
-    wide,
-    inputs,
-    tau,
-    alpha,
-    gaps,
-    weight,
-    tiny,
-    states,
-    errors,
-    adjoint,
-    part,
-    sums,
-    gradient,
-):
+def forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, gradient):
     """The gradient of the loss (eq. tf_loss) along a forced rollout, into ``gradient`` (laid out as theta).
 
     With lambda_t = dL/dz_t before forcing and e_t = 2 (B z_t - x_t) / ((T - 1) B), backwards in time,
@@ -178,11 +158,11 @@ def forced_adjoint(
     With ``gaps``, (T - 1) B is the number ``weight`` of `predictions` instead, and F_t is I where nothing was
     seen. Without them ``weight`` is not looked at.
 
-    ``states (T, B, width)`` becomes phi*(states) on the way; ``adjoint (T, B, width)`` receives lambda;
-    ``part (width, width)`` and ``sums (4, width)`` are scratch.
+    ``states (T, B, width)`` becomes phi*(states) on the way; ``adjoint (T, B, width)`` receives lambda.
     Adjoints of units that stay closed shrink geometrically: below ``tiny`` they are set to zero before they
     reach denormal numbers, which would slow every product.
     """
+    _, back, wide, _, inputs, states, adjoint, errors, part, sums = room
     length, batch, width = states.shape
     seen, free, number = errors.shape[2], dim - gated, states.dtype.type
     keep, scale = number(1.0) - alpha, number(2.0 / ((length - 1) * batch))
@@ -246,43 +226,35 @@ def forced_adjoint(
                 dE[i, n] += adjoint[0, b, i] * inputs[0, b, n]
 
 
-@kernel
-def loss_and_gradient(theta, dim, gated, series, gaps, drive, starts, length, tau, alpha, tiny, gradient):
-    """Return the loss of sequences ``series[starts[b] : starts[b] + length]``, and fill ``gradient``.
+def workspace(theta, dim, seen, count, batch, length, tau):
+    """Room for a batch: ahead, back, wide, phi, inputs, states, adjoint, errors, part, sums.
 
-    ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
+    It is made outside of kernels: what makes arrays need not be compiled then.
     """
-    count = drive.shape[1]
-    batch, seen, kind, width = starts.shape[0], series.shape[1], theta.dtype, padded(dim + count, theta)
-    ahead, back = np.empty((width, width), kind), np.empty((width, width), kind)
-    wide, phi = np.empty((3, width), kind), np.empty((2, batch, width), kind)
-    inputs = np.empty(((length - 1) // tau + 1, batch, seen), kind)
-    states, errors = np.empty((length, batch, width), kind), np.zeros((length, batch, seen), kind)
-    fold(theta, dim, gated, count, ahead, back, wide)
-    read_inputs(series, starts, np.empty((0, batch, seen), kind), tau, inputs)
-    loss = forced_rollout(
-        theta, dim, ahead, wide, series, drive, starts, inputs, tau, alpha, gaps, phi, states, errors
+    kind, width = theta.dtype, whole_lanes(dim + count, theta)
+    return (
+        np.empty((width, width), kind),
+        np.empty((width, width), kind),
+        np.empty((3, width), kind),
+        np.empty((2, batch, width), kind),
+        np.empty(((length - 1) // tau + 1, batch, seen), kind),
+        np.empty((length, batch, width), kind),
+        np.empty((length, batch, width), kind),
+        np.zeros((length, batch, seen), kind),
+        np.empty((width, width), kind),
+        np.empty((4, width), kind),
     )
+
+
+@kernel
+def evaluate(theta, dim, gated, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient):
+    """Return the loss of one batch and fill ``gradient``, unless that has length 0."""
+    ahead, back, wide, _, inputs, states, _, _, _, _ = room
+    count = drive.shape[1]
+    fold(theta, dim, gated, count, ahead, back, wide)
+    read_inputs(series, starts, noise, tau, inputs)
+    loss = forced_rollout(theta, dim, series, gaps, drive, starts, tau, alpha, room)
     if gradient.shape[0] > 0:
-        adjoint = np.empty((length, batch, width), kind)
-        weight = 0.0 if gaps is None else predictions(series, starts, length)
-        forced_adjoint(
-            dim,
-            gated,
-            count,
-            back,
-            wide,
-            inputs,
-            tau,
-            alpha,
-            gaps,
-            weight,
-            tiny,
-            states,
-            errors,
-            adjoint,
-            np.empty((width, width), kind),
-            np.empty((4, width), kind),
-            gradient,
-        )
+        weight = 0.0 if gaps is None else predictions(series, starts, states.shape[0])
+        forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, gradient)
     return loss

@@ -1,4 +1,4 @@
-"""Teacher forcing of the shallow PLRNN: the forced rollout, its adjoint, and whole updates.
+"""Teacher forcing of the shallow PLRNN: the forced rollout and its adjoint.
 
 Layout. There are few latent units and many hidden ones, so the sequences of a batch go side by side, one per
 lane: states are ``(time, M, width)``, where ``width`` is the batch rounded up to whole registers. What is
@@ -27,8 +27,7 @@ from palrnn.engine.lanes import (
     store,
     where_greater,
 )
-from palrnn.forcing.kernels.rollout import padded, predictions
-from palrnn.forcing.kernels.updates import radam_step
+from palrnn.forcing.kernels.rollout import predictions, whole_lanes
 
 
 @kernel
@@ -104,14 +103,13 @@ def _advance(t, clipped, A, W1, W2, h1, h2, C, pushes, y, states):
 
 
 @kernel
-def forced_rollout(
-    theta, hidden, clipped, series, starts, inputs, pushes, tau, alpha, gaps, y, states, errors
-):
+def forced_rollout(theta, hidden, clipped, series, gaps, starts, tau, alpha, room):
     """Run the forced rollout (eqs. itf_rollout, gtf_mix) and return its loss (eq. tf_loss).
 
     Fills ``states (T, M, width)`` with the states that are advanced, and ``errors (T, N, width)`` with B z_t
     - x_t before forcing, 0 where nothing was seen and for what only fills a register.
     """
+    inputs, pushes, states, _, errors, y, _ = room
     length, dim, width = states.shape
     batch, seen = starts.shape[0], series.shape[1]
     A, W1, W2, h1, h2, C, E = parts(theta, dim, hidden, pushes.shape[1], seen)
@@ -195,25 +193,7 @@ def _retreat(t, clipped, A, W1, W2, h2, pushes, tiny, along, states, adjoint, su
 
 
 @kernel
-def forced_adjoint(
-    theta,
-    hidden,
-    clipped,
-    batch,
-    inputs,
-    pushes,
-    tau,
-    alpha,
-    gaps,
-    weight,
-    tiny,
-    y,
-    states,
-    errors,
-    adjoint,
-    sums,
-    gradient,
-):
+def forced_adjoint(theta, hidden, clipped, batch, gaps, weight, tau, alpha, tiny, room, gradient):
     """The gradient of the loss (eq. tf_loss) along a forced rollout, into ``gradient`` (laid out as theta).
 
     With lambda_t = dL/dz_t before forcing, e_t = 2 (B z_t - x_t) / ((T - 1) B), and D the slopes of the
@@ -227,6 +207,7 @@ def forced_adjoint(
     With ``gaps``, (T - 1) B is the number ``weight`` of `predictions` instead, and F_t is I where nothing was
     seen.
     """
+    inputs, pushes, states, adjoint, errors, y, sums = room
     length, dim, width = states.shape
     seen, lanes, number = errors.shape[1], lane_count(states), states.dtype.type
     keep, scale = number(1.0) - alpha, number(2.0 / ((length - 1) * batch))
@@ -264,10 +245,9 @@ def forced_adjoint(
                 dE[i, n] += adjoint[0, i, b] * inputs[0, n, b]
 
 
-@kernel
 def workspace(theta, dim, hidden, seen, count, batch, length, tau):
     """Room for the evaluation of a batch: inputs, pushes, states, adjoint, errors, hidden units, sums."""
-    kind, lanes, width = theta.dtype, lane_count(theta), padded(batch, theta)
+    kind, lanes, width = theta.dtype, whole_lanes(1, theta), whole_lanes(batch, theta)
     return (
         np.empty(((length - 1) // tau + 1, seen, width), kind),
         np.empty((length, count, width), kind),
@@ -282,99 +262,12 @@ def workspace(theta, dim, hidden, seen, count, batch, length, tau):
 @kernel
 def evaluate(theta, hidden, clipped, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient):
     """Return the loss of one batch and fill ``gradient``, unless that has length 0."""
-    inputs, pushes, states, adjoint, errors, y, sums = room
+    inputs, pushes, states, _, _, _, _ = room
     read_inputs(series, starts, noise, tau, inputs)
     read_drive(drive, starts, pushes)
-    loss = forced_rollout(
-        theta, hidden, clipped, series, starts, inputs, pushes, tau, alpha, gaps, y, states, errors
-    )
+    loss = forced_rollout(theta, hidden, clipped, series, gaps, starts, tau, alpha, room)
     if gradient.shape[0] > 0:
         weight = 0.0 if gaps is None else predictions(series, starts, states.shape[0])
-        forced_adjoint(
-            theta,
-            hidden,
-            clipped,
-            starts.shape[0],
-            inputs,
-            pushes,
-            tau,
-            alpha,
-            gaps,
-            weight,
-            tiny,
-            y,
-            states,
-            errors,
-            adjoint,
-            sums,
-            gradient,
-        )
+        batch = starts.shape[0]
+        forced_adjoint(theta, hidden, clipped, batch, gaps, weight, tau, alpha, tiny, room, gradient)
     return loss
-
-
-@kernel
-def loss_and_gradient(
-    theta, dim, hidden, clipped, series, gaps, drive, starts, length, tau, alpha, tiny, gradient
-):
-    """Return the loss of sequences ``series[starts[b] : starts[b] + length]``, and fill ``gradient``.
-
-    ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
-    """
-    batch, seen = starts.shape[0], series.shape[1]
-    room = workspace(theta, dim, hidden, seen, drive.shape[1], batch, length, tau)
-    silence = np.empty((0, batch, seen), theta.dtype)
-    return evaluate(
-        theta, hidden, clipped, series, gaps, drive, starts, silence, tau, alpha, tiny, room, gradient
-    )
-
-
-@kernel
-def updates(
-    theta,
-    first,
-    second,
-    done,
-    dim,
-    hidden,
-    clipped,
-    series,
-    gaps,
-    drive,
-    starts,
-    noise,
-    length,
-    tau,
-    alphas,
-    rates,
-    clip,
-    tiny,
-    losses,
-    norms,
-):
-    """Train ``theta`` and its moments in place by U updates, as `palrnn.forcing.kernels.updates.updates`.
-
-    Return the number of the first update whose loss or gradient is not finite, or -1.
-    """
-    count, batch = starts.shape
-    seen, number = series.shape[1], theta.dtype.type
-    room = workspace(theta, dim, hidden, seen, drive.shape[1], batch, length, tau)
-    silence, gradient = np.empty((0, batch, seen), theta.dtype), np.empty_like(theta)
-    for u in range(count):
-        added = noise[u] if noise.shape[0] > 0 else silence
-        alpha = number(alphas[u])
-        loss = evaluate(
-            theta, hidden, clipped, series, gaps, drive, starts[u], added, tau, alpha, tiny, room, gradient
-        )
-        square = 0.0
-        for k in range(gradient.shape[0]):
-            square += np.float64(gradient[k]) * np.float64(gradient[k])
-        norm = math.sqrt(square)
-        losses[u], norms[u] = loss, norm
-        if not (math.isfinite(loss) and math.isfinite(norm)):
-            return u
-        if norm > clip:
-            shorter = number(clip / norm)
-            for k in range(gradient.shape[0]):
-                gradient[k] *= shorter
-        radam_step(theta, first, second, gradient, done + u + 1, rates[u], tiny)
-    return -1

@@ -1,4 +1,8 @@
-"""Whole training updates in one kernel: batch, forced rollout, adjoint, clipping, RAdam."""
+"""Whole training updates in one kernel: batch, forced rollout, adjoint, clipping, RAdam.
+
+The family of ``theta`` is told by what is not None: ``gated``, P of an AL-RNN, or ``hidden``, H of a shallow
+PLRNN, which may be ``clipped``. Numba leaves the calls under the other out: kernels are compiled for each.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,7 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.engine.vector_code import REGISTER_BYTES
-from palrnn.forcing.kernels.rollout import (
-    fold,
-    forced_adjoint,
-    forced_rollout,
-    predictions,
-    read_inputs,
-)
+from palrnn.forcing.kernels import rollout, shallow
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
@@ -53,18 +50,32 @@ def radam_step(theta, first, second, gradient, step, rate, tiny):
             theta[k] -= size * first[k]
 
 
-def scratch(theta, dim, seen, count, batch, length, tau):
-    """Return the arrays that `updates` works in: made outside, what makes them need not be compiled.
+def workspace(theta, dim, gated, hidden, series, drive, batch, length, tau):
+    """Room for the evaluation of a batch by the kernels of the family."""
+    seen, count = series.shape[1], drive.shape[1]
+    if gated is not None:
+        return rollout.workspace(theta, dim, seen, count, batch, length, tau)
+    return shallow.workspace(theta, dim, hidden, seen, count, batch, length, tau)
 
-    They are for the vector ``theta``, M = ``dim`` units and ``count`` inputs, of which ``seen`` are observed,
-    and batches of ``batch`` sequences of ``length`` rows, forced every ``tau`` steps.
+
+@kernel
+def loss_and_gradient(
+    theta, dim, gated, hidden, clipped, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
+):
+    """Return the loss of sequences of ``series`` that begin at ``starts (B,)``, and fill ``gradient``.
+
+    ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
     """
-    kind, lanes = theta.dtype, REGISTER_BYTES // theta.itemsize
-    width = (dim + count + lanes - 1) // lanes * lanes
-    shapes = [(width, width)] * 3 + [(3, width), (4, width), (2, batch, width)]
-    shapes += [((length - 1) // tau + 1, batch, seen)] + [(length, batch, width)] * 2
-    blank = np.zeros((length, batch, seen), kind), np.empty((0, batch, seen), kind), np.empty_like(theta)
-    return (*(np.empty(shape, kind) for shape in shapes), *blank)
+    loss = 0.0
+    if gated is not None:
+        loss = rollout.evaluate(
+            theta, dim, gated, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
+        )
+    if hidden is not None:
+        loss = shallow.evaluate(
+            theta, hidden, clipped, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
+        )
+    return loss
 
 
 @kernel
@@ -75,12 +86,13 @@ def updates(
     done,
     dim,
     gated,
+    hidden,
+    clipped,
     series,
     gaps,
     drive,
     starts,
     noise,
-    length,
     tau,
     alphas,
     rates,
@@ -89,6 +101,8 @@ def updates(
     losses,
     norms,
     room,
+    silence,
+    gradient,
 ):
     """Train ``theta`` and its moments ``first``, ``second`` in place by U updates, after ``done`` earlier.
 
@@ -97,36 +111,27 @@ def updates(
     0 for none), ``alphas (U,)`` and ``rates (U,)`` the schedules; gradients longer than ``clip`` are
     shortened to it. Fills ``losses (U,)`` and ``norms (U,)`` (before clipping). Return the number of the
     first update whose loss or gradient is not finite, with ``theta`` as it was before that update, or -1.
-    ``room`` is scratch from `scratch`.
+    ``room`` (from `workspace`), ``silence (0, B, N)`` and ``gradient``, as theta, are scratch.
     """
-    count = starts.shape[0]
-    number, inputs_dim = theta.dtype.type, drive.shape[1]
-    ahead, back, part, wide, sums, phi, inputs, states, adjoint, errors, silence, gradient = room
+    count, number = starts.shape[0], theta.dtype.type
     for u in range(count):
+        rows, added = starts[u], noise[u] if noise.shape[0] > 0 else silence
         alpha = number(alphas[u])
-        fold(theta, dim, gated, inputs_dim, ahead, back, wide)
-        read_inputs(series, starts[u], noise[u] if noise.shape[0] > 0 else silence, tau, inputs)
-        loss = forced_rollout(
-            theta, dim, ahead, wide, series, drive, starts[u], inputs, tau, alpha, gaps, phi, states, errors
-        )
-        weight = 0.0 if gaps is None else predictions(series, starts[u], length)
-        forced_adjoint(
+        loss = loss_and_gradient(
+            theta,
             dim,
             gated,
-            inputs_dim,
-            back,
-            wide,
-            inputs,
+            hidden,
+            clipped,
+            series,
+            gaps,
+            drive,
+            rows,
+            added,
             tau,
             alpha,
-            gaps,
-            weight,
             tiny,
-            states,
-            errors,
-            adjoint,
-            part,
-            sums,
+            room,
             gradient,
         )
         square = 0.0

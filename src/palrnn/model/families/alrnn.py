@@ -12,19 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import Floats, as_float, as_int, as_shape, frozen
+from palrnn.engine.checks import Floats, as_float, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.model import engine
-from palrnn.model.engine import PiecewiseAffine, last_axis
-from palrnn.model.inputs import checked_input_map
+from palrnn.model.engine import BOUND, EmbeddedNetwork, Rollout
 from palrnn.model.kernels import alrnn as kernels
-from palrnn.model.rollout import BOUND, Rollout
 from palrnn.model.surrogate import Arrays, register_family
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ALRNN(PiecewiseAffine):
+class ALRNN(EmbeddedNetwork):
     """An AL-RNN with M latent units, the first N observed and the last P gated (eq. alrnn).
 
     ``A (M,)`` is the diagonal of the linear part, ``W (M, M)`` acts on phi*(z), ``h (M,)`` is the bias,
@@ -47,23 +45,8 @@ class ALRNN(PiecewiseAffine):
             raise ValueError("A must hold at least one unit, got shape (0,)")
         W, h = as_shape(self.W, "W", (dim, dim)), as_shape(self.h, "h", (dim,))
         E = as_shape(self.E, "E", (dim, None))
-        if not 1 <= E.shape[1] <= dim:
-            raise ValueError(f"E must be (M, N) with 1 <= N <= M = {dim}, got {E.shape}")
-        for name, value in (("A", A), ("W", W), ("h", h), ("E", E)):
-            object.__setattr__(self, name, frozen(value))
+        self._keep(A=A, W=W, h=h, E=E)
         object.__setattr__(self, "gated", as_int(self.gated, "gated", most=dim))
-        C = checked_input_map(self.C, dim)
-        object.__setattr__(self, "C", None if C is None else frozen(C))
-
-    @property
-    def latent_dim(self) -> int:
-        """M, the number of latent units."""
-        return int(self.A.shape[0])
-
-    @property
-    def observed_dim(self) -> int:
-        """N, the number of observed coordinates."""
-        return int(self.E.shape[1])
 
     @property
     def theta(self) -> Floats:
@@ -90,37 +73,6 @@ class ALRNN(PiecewiseAffine):
         values = as_shape(rows, "rows", (dim, dim + 2 + self.input_dim))
         A, W, h, C = values[:, 0], values[:, 1 : dim + 1], values[:, dim + 1], values[:, dim + 2 :]
         return ALRNN(A, W, h, self.E, self.gated, C)
-
-    @property
-    def embedding(self) -> Floats:
-        """What training learns besides theta: ``E``, row-major."""
-        return self.E.ravel()
-
-    def with_embedding(self, values: ArrayLike) -> ALRNN:
-        """Return the same network with another embedding."""
-        E = as_shape(values, "values", (self.E.size,)).reshape(self.E.shape)
-        return ALRNN(self.A, self.W, self.h, E, self.gated, self.C)
-
-    def embed(self, x: ArrayLike) -> Floats:
-        """Return the latent state of an observation: ``E x`` with its first N entries set to ``x``.
-
-        ``x (..., N) -> (..., M)`` (eq. alrnn_init_embed).
-        """
-        seen = last_axis(x, "x", self.observed_dim)
-        z = seen @ self.E.T
-        z[..., : self.observed_dim] = seen
-        return z
-
-    def embed_pullback(self, x: Floats, r: Floats) -> Floats:
-        """Return r^T dz/dE of `embed`: r x^T, zero in the first N rows, which the observation overwrites."""
-        hidden = np.where(np.arange(self.latent_dim) < self.observed_dim, 0.0, r)
-        outer = hidden[..., :, None] * x[..., None, :]
-        return outer.reshape(*outer.shape[:-2], self.E.size)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return ``A, W, h, E`` and ``gated``, and ``C`` of a driven network."""
-        arrays = {"A": self.A, "W": self.W, "h": self.h, "E": self.E, "gated": np.asarray(self.gated)}
-        return arrays if self.C is None else arrays | {"C": self.C}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> ALRNN:
@@ -159,12 +111,15 @@ class ALRNN(PiecewiseAffine):
         """Return the random start of training, see `initial_alrnn`."""
         return initial_alrnn(latent_dim, observed_dim, gated, init_std=init_std, seed=seed)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # through the constructor, so that copies are read-only too
-        return ALRNN, (self.A, self.W, self.h, self.E, self.gated, self.C)
-
 
 register_family("alrnn", ALRNN)
+
+
+def initial_diagonal(dim: int, rng: np.random.Generator) -> Floats:
+    """Return the diagonal of ``K / max eig(K)`` with ``K = R^T R / M + I`` and standard normal ``R``."""
+    R = rng.standard_normal((dim, dim))
+    K = R.T @ R / dim + np.eye(dim)
+    return np.asarray(np.diag(K) / np.linalg.eigvalsh(K)[-1])
 
 
 def initial_alrnn(
@@ -172,16 +127,13 @@ def initial_alrnn(
 ) -> ALRNN:
     """Return a random network to start training from (paper, "Parameter initialization").
 
-    ``h = 0``; ``W ~ N(0, init_std^2)``; ``A`` the diagonal of ``K / max eig(K)`` with ``K = R^T R / M + I``
-    and standard normal ``R``; ``E ~ U(-1/sqrt(N), 1/sqrt(N))``.
+    ``h = 0``; ``W ~ N(0, init_std^2)``; ``A`` is an `initial_diagonal`; ``E ~ U(-1/sqrt(N), 1/sqrt(N))``.
     """
     pin_blas()  # the last bit of a product may depend on the number of threads
     dim = as_int(latent_dim, "latent_dim", least=1)
     seen = as_int(observed_dim, "observed_dim", least=1, most=dim)
     rng = generator(seed)
-    R = rng.standard_normal((dim, dim))
-    K = R.T @ R / dim + np.eye(dim)
-    A = np.diag(K) / np.linalg.eigvalsh(K)[-1]
+    A = initial_diagonal(dim, rng)
     W = as_float(init_std, "init_std", least=0.0) * rng.standard_normal((dim, dim))
     E = rng.uniform(-1.0, 1.0, (dim, seen)) / np.sqrt(seen)
     return ALRNN(A, W, np.zeros(dim), E, as_int(gated, "gated", most=dim))

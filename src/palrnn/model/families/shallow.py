@@ -16,19 +16,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import Floats, as_float, as_int, as_shape, frozen
+from palrnn.engine.checks import Floats, as_float, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.model import engine
-from palrnn.model.engine import PiecewiseAffine, last_axis
-from palrnn.model.inputs import checked_input_map
+from palrnn.model.engine import BOUND, EmbeddedNetwork, Rollout
+from palrnn.model.families.alrnn import initial_diagonal
 from palrnn.model.kernels import shallow as kernels
-from palrnn.model.rollout import BOUND, Rollout
 from palrnn.model.surrogate import Arrays, register_family
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ShallowPLRNN(PiecewiseAffine):
+class ShallowPLRNN(EmbeddedNetwork):
     """A shallow PLRNN with M latent units, the first N observed, and H hidden units, which are its gates.
 
     ``A (M,)`` is the diagonal of the linear part, ``W1 (M, H)`` and ``W2 (H, M)`` lead from and to the hidden
@@ -58,22 +57,7 @@ class ShallowPLRNN(PiecewiseAffine):
         W2, h1 = as_shape(self.W2, "W2", (hidden, dim)), as_shape(self.h1, "h1", (dim,))
         h2 = as_shape(self.h2, "h2", (hidden,))
         E = np.eye(dim) if self.E is None else as_shape(self.E, "E", (dim, None))
-        if not 1 <= E.shape[1] <= dim:
-            raise ValueError(f"E must be (M, N) with 1 <= N <= M = {dim}, got {E.shape}")
-        for name, value in (("A", A), ("W1", W1), ("W2", W2), ("h1", h1), ("h2", h2), ("E", E)):
-            object.__setattr__(self, name, frozen(value))
-        C = checked_input_map(self.C, dim)
-        object.__setattr__(self, "C", None if C is None else frozen(C))
-
-    @property
-    def latent_dim(self) -> int:
-        """M, the number of latent units."""
-        return int(self.A.shape[0])
-
-    @property
-    def observed_dim(self) -> int:
-        """N, the number of observed coordinates."""
-        return int(self._E.shape[1])
+        self._keep(A=A, W1=W1, W2=W2, h1=h1, h2=h2, E=E)
 
     @property
     def hidden(self) -> int:
@@ -84,11 +68,6 @@ class ShallowPLRNN(PiecewiseAffine):
     def gated(self) -> int:
         """P, the number of gates: one for each hidden unit, or two in the clipped form."""
         return self.gates_per_hidden * self.hidden
-
-    @property
-    def _E(self) -> Floats:
-        assert self.E is not None  # the constructor has put the identity in its place
-        return self.E
 
     @property
     def theta(self) -> Floats:
@@ -102,37 +81,6 @@ class ShallowPLRNN(PiecewiseAffine):
         values = as_shape(theta, "theta", (2 * M * (H + 1) + H + M * self.input_dim,))
         A, W1, W2, h1, h2, C = np.split(values, np.cumsum([M, M * H, M * H, M, H]))
         return type(self)(A, W1.reshape(M, H), W2.reshape(H, M), h1, h2, self.E, C.reshape(M, -1))
-
-    @property
-    def embedding(self) -> Floats:
-        """What training learns besides theta: ``E``, row-major."""
-        return self._E.ravel()
-
-    def with_embedding(self, values: ArrayLike) -> Self:
-        """Return the same network with another embedding."""
-        E = as_shape(values, "values", (self._E.size,)).reshape(self._E.shape)
-        return type(self)(self.A, self.W1, self.W2, self.h1, self.h2, E, self.C)
-
-    def embed(self, x: ArrayLike) -> Floats:
-        """Return the latent state of an observation: ``E x`` with its first N entries set to ``x``.
-
-        ``x (..., N) -> (..., M)``.
-        """
-        seen = last_axis(x, "x", self.observed_dim)
-        z = seen @ self._E.T
-        z[..., : self.observed_dim] = seen
-        return z
-
-    def embed_pullback(self, x: Floats, r: Floats) -> Floats:
-        """Return r^T dz/dE of `embed`: r x^T, zero in the first N rows, which the observation overwrites."""
-        unseen = np.where(np.arange(self.latent_dim) < self.observed_dim, 0.0, r)
-        outer = unseen[..., :, None] * x[..., None, :]
-        return outer.reshape(*outer.shape[:-2], self._E.size)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return ``A, W1, W2, h1, h2`` and ``E``, and ``C`` of a driven network."""
-        arrays = {"A": self.A, "W1": self.W1, "W2": self.W2, "h1": self.h1, "h2": self.h2, "E": self._E}
-        return arrays if self.C is None else arrays | {"C": self.C}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
@@ -196,18 +144,12 @@ class ShallowPLRNN(PiecewiseAffine):
         if left:
             raise ValueError(f"gated must be twice the number of hidden units, got {gated}")
         rng = generator(seed)
-        R = rng.standard_normal((dim, dim))
-        K = R.T @ R / dim + np.eye(dim)
-        A = np.diag(K) / np.linalg.eigvalsh(K)[-1]
+        A = initial_diagonal(dim, rng)
         W1 = as_float(init_std, "init_std", least=0.0) * rng.standard_normal((dim, hidden))
         W2 = rng.uniform(-1.0, 1.0, (hidden, dim)) / np.sqrt(dim)
         h2 = rng.uniform(-1.0, 1.0, hidden)
         E = rng.uniform(-1.0, 1.0, (dim, seen)) / np.sqrt(seen)
         return cls(A, W1, W2, np.zeros(dim), h2, E)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # through the constructor, so that copies are read-only too
-        return type(self), (self.A, self.W1, self.W2, self.h1, self.h2, self.E, self.C)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
