@@ -2,7 +2,8 @@
 
 It lists the aims that were missed at the end, and fails only if a benchmark cannot be run. With `--record`
 it keeps the main figures in history.csv, by processor and version, and shows them in docs/benchmarks.md.
-`cold` (from an empty cache of kernels) runs alone: `run.py --record cold`. Files named `peers_*` hold other packages' ways to do the same; files named `paper_*` take long and run alone.
+`cold` (from an empty cache of kernels) runs alone: `run.py --record cold`. Files named `peers_*` hold other
+packages' ways to do the same; files named `paper_*` take long and run alone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ONE_THREAD = dict.fromkeys(
 
 
 def run(file: Path) -> tuple[int, list[str], list[dict[str, str]]]:
-    """Run one benchmark, showing what it prints; return its exit code, the aims that it missed, its figures."""
+    """Run one benchmark, showing what it prints; return its exit code, missed aims and figures."""
     missed, figures = [], []
     with subprocess.Popen(
         [sys.executable, str(file)],
