@@ -48,9 +48,7 @@ def installed(wheel, folder):
     scripts = folder / ("Scripts" if os.name == "nt" else "bin")
     python = scripts / ("python.exe" if os.name == "nt" else "python")
     told = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    home = Path(
-        subprocess.run([python, "-c", told], capture_output=True, text=True, check=True).stdout.strip()
-    )
+    found = subprocess.run([python, "-c", told], capture_output=True, text=True, check=True)
     quiet = ("-q", "--disable-pip-version-check", "--no-deps", "--no-index", "--no-compile")
     words = [sys.executable, "-m", "pip", "--python", str(python), "install", *quiet, str(wheel)]
     subprocess.run(words, check=True, capture_output=True)
