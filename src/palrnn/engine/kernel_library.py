@@ -37,11 +37,12 @@ class OwnLibrary(JITCodeLibrary):
             if part.linkage == llvm.Linkage.linkonce_odr and part.name.startswith("_ZN"):
                 part.name = f"{part.name}.{mark}"
         super()._finalize_final_module()
+        codegen: Any = self._codegen
         for variable in self._final_module.global_variables:
             # what Numba knows of each function besides its code; parts leave it to the kernels that copy them
             known = lookup_environment(variable.name) if variable.name.startswith("_ZN08NumbaEnv") else None
             if known is not None:
-                self._codegen.set_env(variable.name, known)
+                codegen.set_env(variable.name, known)
 
     def _get_module_for_linking(self) -> Any:
         if self._shared_module is None:
