@@ -32,6 +32,7 @@ from palrnn.engine.kernel_library import KernelCompiler, PartCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_njit: Any = njit  # its type does not know all of its options
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
@@ -50,7 +51,7 @@ def addressable(function: F) -> F:
 
 
 def _compiled(function: F, **options: bool) -> F:
-    compiled: Any = njit(**_OPTIONS, **options, pipeline_class=KernelCompiler)(function)
+    compiled: Any = _njit(**_OPTIONS, **options, pipeline_class=KernelCompiler)(function)
     if not hasattr(compiled, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
         return cast(F, compiled)
     stamp = partial(source_stamp, function.__module__)
@@ -59,7 +60,7 @@ def _compiled(function: F, **options: bool) -> F:
     @cache
     def part() -> Any:
         bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        copied: Any = njit(**_OPTIONS, **bare, pipeline_class=PartCompiler)(function)
+        copied: Any = _njit(**_OPTIONS, **bare, pipeline_class=PartCompiler)(function)
         copied._cache = PartCache(function, stamp)
         return copied
 

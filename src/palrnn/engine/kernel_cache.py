@@ -121,9 +121,9 @@ class KernelCache:
         # the width of registers is written into kernels as constants, which Numba does not know of
         width, checked = processors.has_wide_registers(), bool(_settings.BOUNDSCHECK)
         target = repr((str(signature), codegen.magic_tuple(), width, checked, self._cells))
-        key = (numba.__version__, llvmlite.__version__, sys.version, self._stamp())
+        versions = (numba.__version__, llvmlite.__version__, sys.version, self._stamp())
         short = _DIGEST(target.encode()).hexdigest()[:16]
-        key = (*key, self._function.__code__.co_code, target)
+        key = (*versions, self._function.__code__.co_code, target)
         return f"{self._base}.{sys.implementation.cache_tag}-{short}.kernel", repr(key).encode()
 
     @cached_property
