@@ -17,7 +17,7 @@ from palrnn.engine.kernel import kernel, pin_blas
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
 from palrnn.forcing.batches import BLOCK, Batches
-from palrnn.forcing.kernels.updates import updates, workspace
+from palrnn.forcing.kernels.updates import updates
 from palrnn.forcing.objective import TINY
 from palrnn.model import ALRNN, initial_alrnn
 from palrnn.model.surrogate import training_vector
@@ -44,11 +44,6 @@ class Ours:
     def run(self, count: int) -> float:
         starts, noise = self.batches.draws(self.done, self.done + count)
         losses, norms, config = np.empty(count), np.empty(count), self.config
-        sizes = (config.latent_dim, config.gated, None)
-        batches = self.batches
-        about = (batches.series, batches.drive, starts.shape[1], config.sequence_length, config.tau)
-        room = workspace(self.theta, *sizes, *about)
-        silence = np.empty((0, starts.shape[1], batches.series.shape[1]), np.float32)
         diverged = updates(
             self.theta,
             self.first,
@@ -63,6 +58,7 @@ class Ours:
             self.batches.drive,
             starts,
             noise,
+            config.sequence_length,
             config.tau,
             np.ones(count),
             np.full(count, RATE),
@@ -70,9 +66,6 @@ class Ours:
             np.float32(TINY["float32"]),
             losses,
             norms,
-            room,
-            silence,
-            np.empty_like(self.theta),
         )
         if diverged >= 0:
             raise ArithmeticError(f"the benchmark diverged at update {self.done + diverged + 1}")

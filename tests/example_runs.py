@@ -9,8 +9,9 @@ import numpy as np
 
 from palrnn.data import lorenz63
 from palrnn.geometry import GeometryComparison
-from palrnn.inference import FilterConfig, FilterDiagnostics
+from palrnn.inference import FilterConfig, FilterDiagnostics, Forecast
 from palrnn.invariants import (
+    FixedPoints,
     Floor,
     LyapunovSpectrum,
     PredictionError,
@@ -20,7 +21,7 @@ from palrnn.invariants import (
     symbolic_dynamics,
 )
 from palrnn.model import ALRNN, PALRNN, Forcing
-from palrnn.report.view import Run
+from palrnn.report.view import Fan, Run
 from palrnn.runs import Tracking
 from palrnn.tuning import Comparison, SAEMConfig, SAEMResult, TuningHistory
 
@@ -55,7 +56,17 @@ def example_run(
             "geometry": GeometryComparison.from_dict(example_measures(rng)),
             "tuning": example_tuning(),
         },
+        fan=example_fan(truth, rng),
+        resting=np.array([[0.0, 0.0, 0.0], [8.5, 8.5, 27.0]])[:, :dim],
     )
+
+
+def example_fan(truth: Any, rng: np.random.Generator) -> Fan:
+    """Return forty paths around the truth, the farther from it the farther ahead."""
+    ahead = truth[1060:1260]
+    spread = 0.02 * np.exp(0.02 * np.arange(200))[:, None] * rng.standard_normal((40, 1, ahead.shape[1]))
+    forecast = Forecast(ahead + spread + 0.1 * rng.standard_normal((40, *ahead.shape)))
+    return Fan(truth[1000:1060], ahead, forecast, {0.5: 0.47, 0.9: 0.88}, 6, "that of the model itself")
 
 
 def changed_run(run: Run, **changes: Any) -> Run:
@@ -82,10 +93,17 @@ def example_card(truth: Any, made: Any, codes: Any) -> Scorecard:
         lyapunov=0.9056,
         prediction=PredictionError(0.001 * np.arange(1, 21), np.full(10, 310.0), 2.8, 1000, 0.4),
         symbols=symbolic_dynamics(codes),
-        fixed_points=None,
+        fixed_points=example_fixed_points(),
         reference=np.resize(truth, (9000, truth.shape[1])),
         gated=3,
     )
+
+
+def example_fixed_points() -> FixedPoints:
+    """Return one fixed point that attracts and one that does not, of all eight regions."""
+    codes = np.array([[False, True, True], [True, True, True]])
+    eigenvalues = np.array([[0.98, 0.5], [1.02, 0.99]], dtype=np.complex128)
+    return FixedPoints(np.zeros((2, 2)), codes, eigenvalues, np.ones(2, dtype=bool), 8, 0)
 
 
 def example_diagnostics(rng: np.random.Generator) -> FilterDiagnostics:

@@ -100,6 +100,7 @@ def _data() -> dict[str, Row]:
                 "seed": v.seed(),
             },
         ),
+        "suggest_lags": Row({"x": x}, {"x": trials, "delay": v.size(), "most": v.size()}),
         "suggest_tau": Row({"x": x}, {"x": trials, "level": v.number(above=0.0), "most": v.size()}),
         "train_test_split": Row(
             {"x": x},
@@ -267,6 +268,18 @@ def _invariants() -> dict[str, Row]:
                 "threshold": v.number(above=0.0),
                 "horizon": v.size(),
                 "starts": v.size(),
+            },
+            nan=True,
+        ),
+        "valid_prediction_time": Row(
+            {"forecast": x, "truth": x},
+            {
+                "forecast": fixed,
+                "truth": fixed,
+                "dt": v.number(above=0.0),
+                "lyapunov": v.number(above=0.0, optional=True),
+                "threshold": v.number(above=0.0),
+                "scale": optional(v.array(np.ones(x.shape[1]))),
             },
             nan=True,
         ),

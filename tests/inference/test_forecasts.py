@@ -60,3 +60,16 @@ def test_bad_truth_is_refused(forecast):
         forecast.crps(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="level must"):
         forecast.band(1.5)
+
+
+def test_the_valid_time_is_that_of_the_mean_over_paths():
+    # two paths at distance 0.1 exp(0.5 t) on one side of a truth at rest, and at a third of that
+    error = 0.1 * np.exp(0.5 * 0.1 * np.arange(1, 101))
+    found = Forecast(np.stack([error, error / 3.0])[:, :, None])
+    # the mean is off by (2/3) of it, which is 0.4 at t = log(0.6 / 0.1) / 0.5
+    last = np.floor(np.log(6.0) / 0.5 / 0.1) * 0.1
+    truth = np.zeros((100, 1))
+    assert found.valid_time(truth, dt=0.1, scale=[1.0]) == pytest.approx(last)
+    assert found.valid_time(truth, 0.5, 0.1, scale=[1.0]) == pytest.approx(0.5 * last)
+    with pytest.raises(ValueError, match="lyapunov must be"):
+        found.valid_time(truth, -0.5, 0.1)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from palrnn import ALRNN, PALRNN, prediction_error
+from palrnn import ALRNN, PALRNN, prediction_error, valid_prediction_time
 
 
 def _model(seed=0):
@@ -78,3 +78,67 @@ def test_errors_name_the_argument():
         prediction_error(_model(), x, 20)
     with pytest.raises(ValueError, match="lyapunov must be greater than 0"):
         prediction_error(_model(), x, 2, lyapunov=-1.0)
+
+
+def _parted(rate, dt, start, steps):
+    """A truth at rest and a forecast whose error grows as start * exp(rate t), in three coordinates."""
+    error = start * np.exp(rate * dt * np.arange(1, steps + 1))
+    direction = np.array([2.0, -1.0, 2.0]) / 3.0
+    return error[:, None] * direction, np.zeros((steps, 3))
+
+
+@pytest.mark.parametrize(("rate", "dt", "start"), [(0.9, 0.01, 1e-3), (2.0, 0.05, 1e-2), (0.05, 1.0, 0.1)])
+def test_the_valid_time_of_an_exponentially_growing_error_is_its_closed_form(rate, dt, start):
+    forecast, truth = _parted(rate, dt, start, 2000)
+    scale = np.array([3.0, 0.0, 4.0])
+    # start exp(rate t) = 0.4 |scale| is reached at t = log(0.4 * 5 / start) / rate; the last step before it
+    reached = np.log(2.0 / start) / rate
+    last = np.floor(reached / dt) * dt
+    how = {"dt": dt, "scale": scale}
+    assert valid_prediction_time(forecast, truth, **how) == pytest.approx(last, abs=1e-9)
+    assert valid_prediction_time(forecast, truth, lyapunov=rate, **how) == pytest.approx(rate * last)
+    # a system whose errors grow at its own exponent is predicted for log(0.4 |scale| / start) Lyapunov times
+    counted = valid_prediction_time(forecast, truth, lyapunov=rate, **how)
+    assert abs(counted - np.log(2.0 / start)) <= rate * dt
+
+
+def test_a_forecast_that_returns_to_the_truth_was_still_of_no_use():
+    truth = np.sin(0.1 * np.arange(1, 101))[:, None]
+    forecast = truth.copy()
+    forecast[30] += 10.0
+    assert valid_prediction_time(forecast, truth) == 30.0
+    assert valid_prediction_time(truth, truth, dt=0.5) == 50.0
+    assert valid_prediction_time(truth + 10.0, truth) == 0.0
+
+
+def test_gaps_are_not_compared_and_what_diverged_is_of_no_use():
+    truth = np.sin(0.1 * np.arange(1, 101))[:, None]
+    forecast, seen = truth.copy(), truth.copy()
+    forecast[30], seen[30] = 10.0, np.nan
+    assert valid_prediction_time(forecast, seen) == 100.0
+    forecast[60:] = np.nan
+    assert valid_prediction_time(forecast, seen) == 60.0
+
+
+def test_one_start_of_the_prediction_error_is_the_same_number():
+    model, x = _model(3), np.random.default_rng(5).standard_normal((60, 2))
+    found = prediction_error(model, x, 1, dt=0.1, lyapunov=0.7, threshold=2.0, horizon=40, starts=1)
+    rollout = model.rollout(x[0], 41).states[1:, :2]
+    alone = valid_prediction_time(rollout, x[1:41], dt=0.1, lyapunov=0.7, threshold=2.0, scale=x.std(axis=0))
+    assert found.valid_time == pytest.approx(alone, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"forecast": np.zeros((4, 2))}, "forecast must have the shape of truth"),
+        ({"truth": np.zeros(5)}, r"truth must be \(n, N\)"),
+        ({"lyapunov": 0.0}, "lyapunov must be"),
+        ({"threshold": -1.0}, "threshold must be"),
+        ({"scale": np.ones(3)}, "scale must"),
+    ],
+)
+def test_bad_arguments_of_the_valid_time_are_named(changes, message):
+    given = {"forecast": np.zeros((5, 2)), "truth": np.zeros((5, 2)), **changes}
+    with pytest.raises(ValueError, match=message):
+        valid_prediction_time(**given)

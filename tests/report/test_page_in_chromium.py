@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from chromium import EXECUTABLE, Chromium
-from example_runs import example_run
+from example_runs import changed_run, example_run
+from made_runs import channels, growing, seen, tent
 
 from palrnn.report.document import write_report
+from palrnn.report.view import Run
 
 pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no chromium or google-chrome on PATH")
 
@@ -102,6 +104,87 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(browser: Chromium, report: 
     browser.open(report)
     assert browser.run("document.documentElement.scrollWidth <= 380")
     browser.resize(1200, 900)
+
+
+def cases() -> dict[str, list[Run]]:
+    good = changed_run(example_run("good"), geometry=None, diagnostics=None, tuning=None)
+    diverged, one, many = seen(growing()), seen(tent()), seen(channels())
+    found = {"good": [good], "diverged": [diverged], "one column": [one], "64 columns": [many]}
+    return found | {"side by side": [good, one]}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder, found = tmp_path_factory.mktemp("cases"), cases()
+    for name, runs in found.items():
+        write_report(runs, folder / f"{name}.html")
+    return {name: folder / f"{name}.html" for name in found}
+
+
+FIRST = ["verdict", "attractor", "forecast", "power", "invariants", "fixed-points"]
+ORDER = [*FIRST, "series", "symbols", "training", "done"]
+
+
+@pytest.mark.parametrize("name", ["good", "diverged", "one column", "64 columns", "side by side"])
+def test_every_kind_of_run_fits_a_desk_and_a_phone(
+    browser: Chromium, pages: dict[str, Path], name: str
+) -> None:
+    browser.complaints.clear()
+    for width, dark in ((1280, False), (390, True)):
+        browser.resize(width, 844)
+        browser.open(pages[name], dark=dark)
+        keys = browser.run("[...document.querySelectorAll('section')].map(part => part.id)")
+        assert keys == [key for key in ORDER if key in keys]
+        assert keys[:6] == FIRST
+        assert keys[-1] == "done"
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        # nothing but a table that scrolls by itself reaches beyond the screen
+        beyond = browser.run(
+            "[...document.querySelectorAll('main *')].filter(node => !node.closest('.scroll, .plot, .sr')"
+            f"  && node.getBoundingClientRect().right > {width}).map(node => node.outerHTML.slice(0, 80))"
+        )
+        assert beyond == []
+        assert browser.run("document.querySelector('.banner .grade').getBoundingClientRect().top") < 700
+        assert browser.complaints == []
+    browser.resize(1200, 900)
+
+
+def test_no_axis_of_a_diverged_model_runs_to_billions(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["diverged"])
+    ends = browser.run(
+        "[...document.querySelectorAll('.plot')].flatMap(node => Object.entries(node._fullLayout)"
+        "  .filter(([key, axis]) => /^[xy]axis/.test(key) && axis.type === 'linear' && axis.range)"
+        "  .flatMap(([, axis]) => axis.range)).concat([...document.querySelectorAll('.plot')]"
+        "  .filter(node => node._fullLayout.scene).flatMap(node => ['xaxis', 'yaxis', 'zaxis']"
+        "  .flatMap(key => node._fullLayout.scene[key].range)))"
+    )
+    assert max(abs(end) for end in ends) < 5000
+    assert "diverges after" in browser.run("document.getElementById('verdict').textContent.toLowerCase()")
+    assert "chaotic" not in browser.run("document.querySelector('.beside').textContent")
+
+
+def test_many_columns_say_that_components_are_drawn(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["64 columns"])
+    for key in ("attractor", "forecast", "power"):
+        words = browser.run(f"document.querySelector('#{key} figcaption').textContent")
+        assert "principal components of the 64 standardised columns" in words
+    browser.open(pages["one column"])
+    assert "delay plane" in browser.run("document.querySelector('#attractor figcaption').textContent")
+
+
+def test_a_packed_file_leaves_the_page_unpacked(browser: Chromium, report: Path) -> None:
+    browser.open(report)
+    browser.run(
+        "URL.createObjectURL = blob => { window.handed = blob; return 'blob:none'; };"
+        "HTMLAnchorElement.prototype.click = function () { window.handedName = this.download; };"
+    )
+    browser.run(
+        "document.querySelector('a[data-packed]').dispatchEvent(new MouseEvent('click', {cancelable: true}))"
+    )
+    browser.wait_for("window.handedName !== undefined")
+    name, text = browser.run("window.handed.text().then(text => [window.handedName, text])")
+    assert name == "report.json"
+    assert text.startswith("[")
 
 
 def test_dark_systems_get_a_dark_page_and_paper_a_light_one(

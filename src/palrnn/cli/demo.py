@@ -67,7 +67,8 @@ def demo_command(
     cards, seconds = headlines(run), time.monotonic() - begun
     values = {"report": page, "seconds": round(seconds, 1), "headlines": [asdict(card) for card in cards]}
     lines = []
-    for card in cards:
+    # the verdict last: that is what is read first, above the prompt
+    for card in (*cards[1:], cards[0]):
         lines.append(f"{card.label}: {card.value} {card.unit}".rstrip())
         lines.append(textwrap.fill(card.sentence, 100, initial_indent="    ", subsequent_indent="    "))
     voice.result(values, *lines, "", f"report: {page} ({seconds:.0f} s; open it in a browser)")

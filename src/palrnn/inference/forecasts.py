@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.engine.checks import Floats, as_float, as_floats
+from palrnn.invariants.prediction import valid_prediction_time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +73,26 @@ class Forecast:
         seen = self._checked(truth)
         low, high = self.band(level)
         return np.where(np.isnan(seen), np.nan, (low <= seen) & (seen <= high))
+
+    def valid_time(
+        self,
+        truth: ArrayLike,
+        lyapunov: float | None = None,
+        dt: float = 1.0,
+        *,
+        threshold: float = 0.4,
+        scale: ArrayLike | None = None,
+    ) -> float:
+        """Return how long the mean over paths is of use against ``truth (steps, N)``.
+
+        Up to when it is within ``threshold`` deviations, ``scale (N,)``, as `valid_prediction_time` says: in
+        Lyapunov times ``1 / lyapunov`` with the largest exponent of the system, which must be positive, and
+        in units of time without; a step takes ``dt``.
+        """
+        seen = self._checked(truth)
+        return valid_prediction_time(
+            self.mean, seen, dt=dt, lyapunov=lyapunov, threshold=threshold, scale=scale
+        )
 
     def _checked(self, truth: ArrayLike) -> Floats:
         seen = as_floats(truth, "truth", allow_nan=True)

@@ -11,7 +11,7 @@ from palrnn.invariants.lyapunov import (
     lyapunov_spectrum,
 )
 from palrnn.invariants.over_starts import StartScores
-from palrnn.invariants.prediction import PredictionError, prediction_error
+from palrnn.invariants.prediction import PredictionError, prediction_error, valid_prediction_time
 from palrnn.invariants.quantities import (
     Counterparts,
     Quantities,
@@ -59,5 +59,6 @@ __all__ = [
     "spread_starts",
     "stochastic_counterparts",
     "symbolic_dynamics",
+    "valid_prediction_time",
     "viability",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import Floats, as_float, as_int, as_series
+from palrnn.engine.checks import Floats, as_float, as_floats, as_int, as_series, as_shape
 from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
 from palrnn.engine.kernel import pin_blas
 from palrnn.model import PALRNN, Surrogate, drift_of
@@ -88,6 +88,50 @@ def prediction_error(
     return PredictionError(_mean_squares(drift, series, pushes, n), valid, valid_time, horizon, threshold)
 
 
+def valid_prediction_time(
+    forecast: ArrayLike,
+    truth: ArrayLike,
+    *,
+    dt: float = 1.0,
+    lyapunov: float | None = None,
+    threshold: float = 0.4,
+    scale: ArrayLike | None = None,
+) -> float:
+    """Return how long ``forecast (n, N)`` is of use against ``truth (n, N)``, from one step ahead to n.
+
+    That is the time up to the last step before the error
+
+        |forecast_t - truth_t| / sqrt(sum_i scale_i^2)
+
+    first exceeds ``threshold``; ``n dt`` if it never does, and 0 if it does in the first step. ``scale (N,)``
+    is the deviation of each coordinate in the long run, by default that of ``truth``. With the largest
+    exponent ``lyapunov > 0`` of the true system per unit of time it is counted in Lyapunov times
+    ``1 / lyapunov``, in which forecasts of different systems can be compared (Vlachas et al., 2020);
+    otherwise in units of time, of which a step takes ``dt``. Where the truth was not seen (NaN) nothing is
+    compared, and a forecast that has diverged (NaN) is of no use.
+    """
+    made, seen = (as_floats(v, n, allow_nan=True) for v, n in ((forecast, "forecast"), (truth, "truth")))
+    if seen.ndim != 2 or not seen.size:
+        raise ValueError(f"truth must be (n, N) with n and N >= 1, got {seen.shape}")
+    if made.shape != seen.shape:
+        raise ValueError(f"forecast must have the shape of truth, {seen.shape}, got {made.shape}")
+    step, bound = as_float(dt, "dt", above=0.0), as_float(threshold, "threshold", above=0.0)
+    unit = step if lyapunov is None else step * as_float(lyapunov, "lyapunov", above=0.0)
+    if scale is None:
+        refuse_empty_columns([seen], "truth")
+        variance = np.nanvar(seen, axis=0)
+    else:
+        variance = as_shape(scale, "scale", (seen.shape[1],)) ** 2
+    failed = np.flatnonzero(_too_far(made, seen, variance, bound))
+    return float(failed[0] if failed.size else len(seen)) * unit
+
+
+def _too_far(forecast: Floats, truth: Floats, variance: Floats, threshold: float) -> NDArray[np.bool_]:
+    """Return whether each row of a forecast is farther from the truth than ``threshold`` deviations."""
+    bound = threshold**2 * np.where(np.isnan(truth), 0.0, variance).sum(axis=1)
+    return np.asarray(~(_squares(forecast, truth).sum(axis=1) <= bound))
+
+
 def _starts(series: Floats, ahead: int) -> NDArray[np.int64]:
     """Return the rows without a gap from which ``ahead`` rows follow."""
     starts = np.flatnonzero(whole_rows(series)[: len(series) - ahead])
@@ -118,10 +162,8 @@ def _valid_steps(
     variance = np.nanvar(series, axis=0)
     valid = np.full(len(begin), float(horizon))
     for ahead, seen in enumerate(_forecasts(drift, series, pushes, begin, horizon), start=1):
-        truth = series[begin + ahead]
-        bound = threshold**2 * np.where(np.isnan(truth), 0.0, variance).sum(axis=1)
         # a step counts only if all before it did
-        failed = (valid == horizon) & ~(_squares(seen, truth).sum(axis=1) <= bound)
+        failed = (valid == horizon) & _too_far(seen, series[begin + ahead], variance, threshold)
         valid[failed] = ahead - 1
     return valid
 

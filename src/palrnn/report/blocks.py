@@ -7,6 +7,7 @@ put in as it is: `palrnn.report.page.page_html` escapes all of it, in one place.
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from numpy.typing import ArrayLike
 from palrnn.engine.plain import plain
 from palrnn.engine.tables import table_text
 
+# characters from which a download is packed
+_LONG = 4000
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
@@ -40,6 +43,15 @@ class Cards:
 
 
 @dataclass(frozen=True)
+class Banner:
+    """The verdict on a run: its grade ("good", "fair", "not usable"), why, and what to try next."""
+
+    grade: str
+    words: str
+    advice: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Text:
     """A paragraph."""
 
@@ -55,16 +67,32 @@ class Note:
 
 @dataclass(frozen=True)
 class Download:
-    """A file that the page carries inside itself."""
+    """A file that the page carries inside itself, a long one packed.
+
+    ``page.js`` unpacks the latter when it is asked for; without JavaScript the link gives ``name.gz``.
+    """
 
     name: str
     content: str
     kind: str = "text/csv"
 
     @property
+    def packed(self) -> bool:
+        """Whether it is long enough to be packed."""
+        return len(self.content) > _LONG
+
+    @property
+    def stored_name(self) -> str:
+        """The name of the file as it is stored."""
+        return f"{self.name}.gz" if self.packed else self.name
+
+    @property
     def uri(self) -> str:
         """The content as a ``data:`` address."""
-        return f"data:{self.kind};charset=utf-8;base64,{base64.b64encode(self.content.encode()).decode()}"
+        data, kind = self.content.encode(), f"{self.kind};charset=utf-8"
+        if self.packed:
+            data, kind = gzip.compress(data, 9, mtime=0), "application/gzip"
+        return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
 @dataclass(frozen=True)
@@ -100,7 +128,8 @@ class Figure:
 
     ``summary`` says in a sentence or two what the figure shows; it is printed below it and read out instead.
     With ``views`` or ``choices`` the figure gets a control to choose among them, the first at the start.
-    Colours are ``@blue`` to ``@ink`` (see ``page.js``), so that they follow the theme.
+    Colours are ``@blue`` to ``@ink`` (see ``page.js``), so that they follow the theme; ``@blue/0.2`` lets a
+    fifth of it through.
     """
 
     key: str
@@ -122,13 +151,21 @@ class Grid:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """A figure with headline numbers to its right where there is room, and below it where there is not."""
+
+    figure: Figure
+    cards: tuple[Card, ...]
+
+
+@dataclass(frozen=True)
 class Side:
     """Blocks next to each other, one column per run."""
 
     columns: tuple[tuple[str, tuple[Block, ...]], ...]
 
 
-Block: TypeAlias = Cards | Text | Note | Table | Figure | Grid | Side
+Block: TypeAlias = Banner | Cards | Text | Note | Table | Figure | Grid | Beside | Side
 
 
 @dataclass(frozen=True)

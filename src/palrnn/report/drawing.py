@@ -16,10 +16,6 @@ from palrnn.report.view import Run
 COLOURS = ("@blue", "@vermilion", "@green", "@purple", "@orange", "@sky")
 
 
-# widths of the data beyond which nothing is drawn
-_SIGHT = 5.0
-
-
 def colour(index: int) -> str:
     """Return the colour of the run or code with this number."""
     return COLOURS[index % len(COLOURS)]
@@ -56,13 +52,13 @@ def thinned(length: int, most: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.unique(np.linspace(0, length - 1, most).round().astype(np.int64))
 
 
-def within_sight(values: Floats, data: Floats) -> Floats:
-    """Return ``values`` with NaN where they are farther from the ``data`` than five times their width.
+def within_sight(values: Floats, data: Floats, widths: float = 5.0) -> Floats:
+    """Return ``values`` with NaN where they are farther from the ``data`` than some ``widths`` of these.
 
     Both are ``(T,)`` or ``(T, N)``; a model on its way to infinity would set the scale of every axis.
     """
     low, high = np.nanmin(data, axis=0), np.nanmax(data, axis=0)
-    margin = _SIGHT * (high - low)
+    margin = widths * (high - low)
     return np.where((values >= low - margin) & (values <= high + margin), values, np.nan)
 
 
@@ -83,7 +79,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g}\N{NO-BREAK SPACE}%"
 
 
-def sentence(parts: Sequence[str], tail: str = "") -> str:
-    """Return clauses as one sentence, its first letter a capital, followed by ``tail``."""
+def sentence(parts: Sequence[str], tail: str = "", *, named: bool = False) -> str:
+    """Return clauses as one sentence, followed by ``tail``; it starts with a capital unless ``named``."""
     words = "; ".join(parts)
-    return f"{words[:1].upper()}{words[1:]}. {tail}".strip()
+    return f"{words if named else words[:1].upper() + words[1:]}. {tail}".strip()

@@ -25,10 +25,13 @@
     return system.matches ? "dark" : "light";
   }
 
-  // "@blue" and the like stand for the theme's colours, wherever a colour may stand
+  // "@blue" stands for the theme's blue and "@blue/0.2" for a fifth of it, wherever a colour may stand
   function coloured(value) {
     if (typeof value === "string") {
-      return value.startsWith("@") ? colours[theme()][value.slice(1)] ?? value : value;
+      const [name, share] = value.split("/");
+      const colour = name.startsWith("@") ? colours[theme()][name.slice(1)] : undefined;
+      if (!colour) return value;
+      return share === undefined ? colour : colour + Math.round(255 * Number(share)).toString(16).padStart(2, "0");
     }
     if (Array.isArray(value)) return value.map(coloured);
     if (value && typeof value === "object" && !ArrayBuffer.isView(value)) {
@@ -81,6 +84,15 @@
     });
   }
 
+  // a scene in a narrow column: less tall, and seen from farther away, so that its axes fit
+  function fitted(plot) {
+    if (!plot.layout.scene || plot.node.clientWidth === 0 || plot.node.clientWidth > 480) return;
+    plot.node.style.height = "410px";
+    const camera = plot.layout.scene.camera;
+    const eye = Object.fromEntries(Object.entries(camera.eye).map(([name, value]) => [name, 1.25 * value]));
+    plot.layout = { ...plot.layout, scene: { ...plot.layout.scene, camera: { ...camera, eye } } };
+  }
+
   function draw(plot) {
     const view = plot.views[plot.view];
     return Plotly.react(plot.node, tracesOf(plot, view), layoutOf(plot, view), config)
@@ -88,6 +100,7 @@
   }
 
   function drawAll() {
+    if (!window.Plotly) return Promise.resolve();
     return Promise.all([...plots.values()].map(draw));
   }
 
@@ -118,6 +131,7 @@
     const plot = { ...JSON.parse(source.textContent), node: document.getElementById(key), view: 0, choice: 0 };
     // without WebGL a 3-D figure starts as its shadow on a plane
     if (!deep) plot.view = Math.max(0, plot.views.findIndex((view) => view.plane));
+    fitted(plot);
     plots.set(key, plot);
   }
   for (const select of document.querySelectorAll("select[data-view]")) {
@@ -160,5 +174,39 @@
     drawAll().then(() => { for (const plot of plots.values()) Plotly.Plots.resize(plot.node); });
   });
   document.getElementById("print").addEventListener("click", () => window.print());
-  applyTheme().then(() => { document.documentElement.dataset.ready = "yes"; });
+
+  async function unpacked(text) {
+    const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text();
+  }
+  // a long file is packed in the page and leaves it unpacked
+  async function hand(link) {
+    const text = await unpacked(link.href.split(",")[1]);
+    const file = document.createElement("a");
+    file.href = URL.createObjectURL(new Blob([text], { type: link.dataset.packed }));
+    file.download = link.textContent;
+    file.click();
+    setTimeout(() => URL.revokeObjectURL(file.href), 60000);
+  }
+  if (typeof DecompressionStream !== "undefined") {
+    for (const link of document.querySelectorAll("a[data-packed]")) {
+      link.addEventListener("click", (event) => { event.preventDefault(); hand(link); });
+    }
+  }
+  async function start() {
+    const packed = document.getElementById("plotly");
+    if (typeof DecompressionStream === "undefined") {
+      for (const node of document.querySelectorAll(".plot, .controls")) node.hidden = true;
+      document.getElementById("plain").hidden = false;
+    } else {
+      const library = document.createElement("script");
+      library.textContent = await unpacked(packed.textContent);
+      document.head.append(library);
+      await applyTheme();
+    }
+    packed.remove();
+    document.documentElement.dataset.ready = "yes";
+  }
+  start();
 })();

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from palrnn.report.blocks import Block, Card, Section
+from palrnn.report.blocks import Block, Card, Cards, Section
 from palrnn.report.view import Run
 
 Draw = Callable[[Sequence[Run]], Iterable[Block]]
@@ -38,10 +38,22 @@ class Entry:
     draw: Draw
 
     def section(self, runs: Sequence[Run]) -> Section | None:
-        """Return the section for ``runs``, or None if there is nothing to show."""
-        blocks = tuple(self.draw(having)) if (having := _having(runs, self.needs)) else ()
-        return Section(self.key, self.title, self.lead, blocks) if blocks else None
+        """Return the section for ``runs``, or None if there is nothing to show.
 
+        Headlines that sum up what it draws stand on top, unless they belong to the picture of the attractor.
+        """
+        having = _having(runs, self.needs)
+        blocks = tuple(self.draw(having)) if having else ()
+        if not blocks:
+            return None
+        if self.needs not in FIRST:
+            named = [(run.name if len(having) > 1 else "", _cards(run, {self.needs})) for run in having]
+            blocks = (*(Cards(cards, name) for name, cards in named if cards), *blocks)
+        return Section(self.key, self.title, self.lead, blocks)
+
+
+#: Headlines that need one of these stand beside the picture of the attractor, others on top of their section.
+FIRST = (None, "invariants")
 
 _sections: dict[str, Entry] = {}
 _headlines: list[tuple[int, str | None, Sum]] = []
@@ -62,7 +74,7 @@ def section(
 
 
 def headline(*, order: int, needs: str | None = None) -> Callable[[Sum], Sum]:
-    """Register a function as a headline number: a card at the top of the page and the end of the demo."""
+    """Register a function as a headline number: a card beside the picture or on top of what it sums up."""
 
     def register(make: Sum) -> Sum:
         _headlines.append((order, needs, make))
@@ -80,13 +92,24 @@ def sections() -> list[Entry]:
 def headlines(run: Run) -> tuple[Card, ...]:
     """Return the numbers that sum ``run`` up, each with a sentence on what it means."""
     _load()
-    made = (make(run) for _, needs, make in sorted(_headlines, key=lambda h: h[0]) if _having([run], needs))
-    return tuple(card for card in made if card is not None)
+    return _cards(run, {needs for _, needs, _ in _headlines})
+
+
+def first_headlines(run: Run) -> tuple[Card, ...]:
+    """Return those that stand beside the picture of the attractor; the verdict has a banner of its own."""
+    _load()
+    return tuple(card for card in _cards(run, FIRST) if card.label != "Verdict")
 
 
 def analyses() -> list[str]:
     """Return the names of all results that some section draws, in the order of the page."""
     return list(dict.fromkeys(entry.needs for entry in sections() if entry.needs is not None))
+
+
+def _cards(run: Run, about: Collection[str | None]) -> tuple[Card, ...]:
+    wanted = sorted((each for each in _headlines if each[1] in about), key=lambda each: each[0])
+    made = (make(run) for _, needs, make in wanted if _having([run], needs))
+    return tuple(card for card in made if card is not None)
 
 
 def _having(runs: Sequence[Run], needs: str | None) -> list[Run]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import platform
 import warnings
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from palrnn.engine.checks import Floats
 from palrnn.engine.gaps import first_whole_row
 from palrnn.geometry import IndefiniteInformationWarning
 from palrnn.inference import FewPathsWarning
@@ -20,6 +22,7 @@ from palrnn.model.engine import codes
 from palrnn.report.registry import analyses
 from palrnn.report.view import Run
 from palrnn.runs.advice import advice
+from palrnn.runs.fan import fan
 
 if TYPE_CHECKING:
     from palrnn.runs.folder import RunFolder
@@ -37,6 +40,8 @@ def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
     first = first_whole_row(run.x, "reference")
     drive = None if run.s is None else np.roll(run.s, -first, axis=0)
     made = free_run(run.drift, run.x[first], _STEPS, _DISCARD, inputs=drive)
+    if made.diverged:  # how it leaves the data is what there is to see
+        made = free_run(run.drift, run.x[first], _STEPS, inputs=drive)
     card = results.get("invariants")
     return Run(
         name=run.name,
@@ -52,7 +57,32 @@ def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
         if card is None
         else advice(card.verdict, run.record.training, run.drift, searched=run.search is not None),
         search=run.search,
+        fan=fan(run, card),
+        resting=_resting(run, card),
+        bars=_kept_bars(run),
     )
+
+
+def _resting(run: Reconstruction, card: Any) -> Floats | None:
+    """Return where the fixed points are in raw coordinates, ``(K, N)``."""
+    if card is None or card.fixed_points is None:
+        return None
+    seen = run.probabilistic.observation_map(card.fixed_points.points)
+    return run.standardizer.inverse(seen)
+
+
+def _kept_bars(run: Reconstruction) -> dict[str, Any] | None:
+    """Return the error bars in the folder of the run, if they are of this very model."""
+    if run.folder is None:
+        return None
+    try:
+        kept = json.loads((run.folder.findings / "bars.json").read_text(encoding="utf-8"))
+        found: dict[str, Any] = kept["found"]
+        whole = all({"value", "low", "high"} <= figure.keys() for figure in found["figures"].values())
+        return found if whole and kept["key"]["model"] == run.fingerprint() else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        # none were computed, or the file is damaged
+        return None
 
 
 def analyses_with(settings: ReportSettings) -> Iterator[tuple[str, list[Any]]]:
@@ -76,7 +106,7 @@ def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:
     """Return what was done, in groups of named values: data, training, model, tuning, versions."""
     record, drift, model = run.record, run.drift, run.probabilistic
     data, notes = record.data, record.run
-    lags = 1 if data is None else data.lags
+    lags, delay = (1, 1) if data is None else data.past
     of_data = {
         "series": None if data is None else data.series,
         "coordinates": list(run.columns),
@@ -87,9 +117,7 @@ def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:
         "held-out steps": len(run.held),
         "held-out values that are missing": int(np.isnan(run.held).sum()) or None,
         "trials": notes.trials if notes.trials > 1 else None,
-        "delay embedding": f"{lags} lags of {data.delay or 1} steps"
-        if data is not None and lags > 1
-        else None,
+        "delay embedding": f"{lags} lags of {delay} steps" if lags > 1 else None,
     }
     sizes = {
         "family": type(drift).__name__,

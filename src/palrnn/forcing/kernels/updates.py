@@ -50,35 +50,48 @@ def radam_step(theta, first, second, gradient, step, rate, tiny):
             theta[k] -= size * first[k]
 
 
-def workspace(theta, dim, gated, hidden, series, drive, batch, length, tau):
-    """Room for the evaluation of a batch by the kernels of the family."""
-    seen, count = series.shape[1], drive.shape[1]
+def workspace(theta, dim, gated, hidden, x, drive, batch, length, tau):
+    """Room for the evaluation of a batch by the kernels of the family, and input noise that is none.
+
+    It is made outside of kernels: what makes arrays need not be compiled then.
+    """
+    seen, count = x.shape[1], drive.shape[1]
+    silence = np.empty((0, batch, seen), theta.dtype)
     if gated is not None:
-        return rollout.workspace(theta, dim, seen, count, batch, length, tau)
-    return shallow.workspace(theta, dim, hidden, seen, count, batch, length, tau)
+        return rollout.workspace(theta, dim, seen, count, batch, length, tau), silence
+    return shallow.workspace(theta, dim, hidden, seen, count, batch, length, tau), silence
 
 
 @kernel
-def loss_and_gradient(
-    theta, dim, gated, hidden, clipped, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
+def evaluate(
+    theta, dim, gated, hidden, clipped, x, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
 ):
-    """Return the loss of sequences of ``series`` that begin at ``starts (B,)``, and fill ``gradient``.
-
-    ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
-    """
+    """Return the loss of one batch and fill ``gradient``, by the kernels of the family."""
     loss = 0.0
     if gated is not None:
         loss = rollout.evaluate(
-            theta, dim, gated, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
+            theta, dim, gated, x, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
         )
     if hidden is not None:
         loss = shallow.evaluate(
-            theta, hidden, clipped, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
+            theta, hidden, clipped, x, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
         )
     return loss
 
 
-@kernel
+def loss_and_gradient(
+    theta, dim, gated, hidden, clipped, x, gaps, drive, starts, length, tau, alpha, tiny, gradient
+):
+    """Return the loss of sequences ``x[starts[b] : starts[b] + length]``, and fill ``gradient``.
+
+    ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
+    """
+    room, none = workspace(theta, dim, gated, hidden, x, drive, starts.shape[0], length, tau)
+    return evaluate(
+        theta, dim, gated, hidden, clipped, x, gaps, drive, starts, none, tau, alpha, tiny, room, gradient
+    )
+
+
 def updates(
     theta,
     first,
@@ -88,7 +101,65 @@ def updates(
     gated,
     hidden,
     clipped,
-    series,
+    x,
+    gaps,
+    drive,
+    starts,
+    noise,
+    length,
+    tau,
+    alphas,
+    rates,
+    clip,
+    tiny,
+    losses,
+    norms,
+):
+    """Train ``theta`` and its moments ``first``, ``second`` in place by U updates, after ``done`` earlier.
+
+    ``starts (U, B)`` are the first rows of the batches in ``x (T, N)``, of which nothing is missing if
+    ``gaps`` is None; ``drive (T, K)`` are its external inputs; ``noise (U, K, B, N)`` is the input noise (U =
+    0 for none), ``alphas (U,)`` and ``rates (U,)`` the schedules; gradients longer than ``clip`` are
+    shortened to it. Fills ``losses (U,)`` and ``norms (U,)`` (before clipping). Return the number of the
+    first update whose loss or gradient is not finite, with ``theta`` as it was before that update, or -1.
+    """
+    return _updates(
+        theta,
+        first,
+        second,
+        done,
+        dim,
+        gated,
+        hidden,
+        clipped,
+        x,
+        gaps,
+        drive,
+        starts,
+        noise,
+        tau,
+        alphas,
+        rates,
+        clip,
+        tiny,
+        losses,
+        norms,
+        *workspace(theta, dim, gated, hidden, x, drive, starts.shape[1], length, tau),
+        np.empty_like(theta),
+    )
+
+
+@kernel
+def _updates(
+    theta,
+    first,
+    second,
+    done,
+    dim,
+    gated,
+    hidden,
+    clipped,
+    x,
     gaps,
     drive,
     starts,
@@ -104,35 +175,13 @@ def updates(
     silence,
     gradient,
 ):
-    """Train ``theta`` and its moments ``first``, ``second`` in place by U updates, after ``done`` earlier.
-
-    ``starts (U, B)`` are the first rows of the batches in ``series (T, N)``, of which nothing is missing if
-    ``gaps`` is None; ``drive (T, K)`` are its external inputs; ``noise (U, K, B, N)`` is the input noise (U =
-    0 for none), ``alphas (U,)`` and ``rates (U,)`` the schedules; gradients longer than ``clip`` are
-    shortened to it. Fills ``losses (U,)`` and ``norms (U,)`` (before clipping). Return the number of the
-    first update whose loss or gradient is not finite, with ``theta`` as it was before that update, or -1.
-    ``room`` (from `workspace`), ``silence (0, B, N)`` and ``gradient``, as theta, are scratch.
-    """
+    """The same, in ``room`` and ``silence`` from `workspace` and with ``gradient``, as theta, for scratch."""
     count, number = starts.shape[0], theta.dtype.type
     for u in range(count):
         rows, added = starts[u], noise[u] if noise.shape[0] > 0 else silence
         alpha = number(alphas[u])
-        loss = loss_and_gradient(
-            theta,
-            dim,
-            gated,
-            hidden,
-            clipped,
-            series,
-            gaps,
-            drive,
-            rows,
-            added,
-            tau,
-            alpha,
-            tiny,
-            room,
-            gradient,
+        loss = evaluate(
+            theta, dim, gated, hidden, clipped, x, gaps, drive, rows, added, tau, alpha, tiny, room, gradient
         )
         square = 0.0
         for k in range(gradient.shape[0]):

@@ -1,1 +1,1 @@
-"""The sections of the report, one file each: ``section(runs)`` returns one, or None if no run has results."""
+"""The sections of the report, one file each, registered by `palrnn.report.registry.section`."""

@@ -9,13 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
-from palrnn.report.blocks import Block, Choice, Figure, View, csv_download, number, typed_array
+from palrnn.report.blocks import Beside, Block, Cards, Choice, Figure, View, csv_download, number, typed_array
+from palrnn.report.coordinates import Coordinates
 from palrnn.report.drawing import COLOURS, axis, bits, colour, per_run, percent, within_sight
-from palrnn.report.registry import section
+from palrnn.report.registry import first_headlines, section
 from palrnn.report.view import Run
 
 _POINTS = 5000
 _SHOWN_CODES = 6
+# widths of the data around them that a picture shows
+_SIGHT = 1.0
+# gates up to which codes are short enough for a legend
+_SHORT_CODES = 5
 _NAMES = ("x", "y", "z")
 
 
@@ -31,26 +36,33 @@ class Group(NamedTuple):
 @section(
     "attractor",
     "The attractor",
-    order=20,
-    lead="The model runs freely from one held-out observation, without ever seeing the data again. If it has "
-    "learned the dynamics, its path fills the same region in the same way, although the two paths part "
-    "sooner or later.",
+    order=10,
+    lead="The model runs freely from one held-out observation and never sees the data again: its path should "
+    "fill the same region in the same way.",
 )
 def attractor(runs: Sequence[Run]) -> tuple[Block, ...]:
-    """Return one portrait per run."""
-    points = min(_POINTS, 3 * _POINTS // len(runs))
-    return per_run(runs, lambda run, key: [portrait(run, f"{key}-attractor", points)])
+    """Return one portrait per run, with the numbers that sum it up."""
+    points = min(_POINTS, 2 * _POINTS // len(runs))
+    return per_run(runs, lambda run, key: _blocks(run, key, points, alone=len(runs) == 1))
+
+
+def _blocks(run: Run, key: str, points: int, *, alone: bool) -> list[Block]:
+    picture, cards = portrait(run, f"{key}-attractor", points), first_headlines(run)
+    if not cards:
+        return [picture]
+    return [Beside(picture, cards)] if alone else [picture, Cards(cards)]
 
 
 def portrait(run: Run, key: str, points: int = _POINTS) -> Figure:
     """Return the generated path, coloured by switching code, over the held-out one.
 
-    Three or more coordinates make a 3-D figure of the first three, two a plane, and one a delay plot.
+    Three or more coordinates make a 3-D figure of the first three, more than six one of their leading
+    principal components, two a plane, and one a delay plot. Fixed points within sight are marked.
     """
-    truth, names = coordinates(run.reference, run.columns, run.reference)
-    path, _ = coordinates(run.generated, run.columns, run.reference)
+    truth, names, note = coordinates(run.reference, run.columns, run.reference)
+    path = coordinates(run.generated, run.columns, run.reference)[0]
     codes = run.codes[len(run.codes) - len(path) :]
-    seen = ~np.isnan(within_sight(path, truth)).any(axis=1)
+    seen = ~np.isnan(within_sight(path, truth, _SIGHT)).any(axis=1)
     unseen, path, codes = int((~seen).sum()), path[seen], codes[seen]
     truth, path, codes = truth[-points:], path[-points:], codes[-points:]
     deep = truth.shape[1] == 3
@@ -62,14 +74,20 @@ def portrait(run: Run, key: str, points: int = _POINTS) -> Figure:
     ranked = [] if card is None or card.symbols is None else [bits(code) for code in card.symbols.codes]
     groups, distinct = by_code(codes, ranked)
     first_other = next((group for group in groups if group.other), None)
+    listed = codes.shape[1] <= _SHORT_CODES
     for group in groups:
         marker = {"color": group.colour, "size": 2 if deep else 3, "opacity": 0.55 if group.other else 1}
         trace = _trace(path[group.steps], group.name, deep) | {"mode": "markers", "marker": marker}
-        if group.other:
+        if not listed:
+            name = "generated path, a colour for each switching code"
+            trace |= {"name": name, "legendgroup": "made", "showlegend": group is groups[0]}
+        elif group.other:
             # one entry in the legend for all of them
             trace |= {"legendgroup": "others", "showlegend": group is first_other}
         traces.append(trace)
-    made = (False,) + (True,) * len(groups)
+    resting = _resting(run, truth, deep)
+    traces += resting
+    made = (False,) + (True,) * (len(groups) + len(resting))
     titles = {_NAMES[i]: axis(name) for i, name in enumerate(names)}
     planes = (("x", "z"), ("x", "y"), ("y", "z"))
     views = (View("3-D"),) + tuple(
@@ -86,23 +104,22 @@ def portrait(run: Run, key: str, points: int = _POINTS) -> Figure:
         scene: dict[str, Any] = {
             f"{_NAMES[i]}axis": {"title": {"text": name}} for i, name in enumerate(names)
         }
-        scene["camera"] = {"eye": {"x": 1.25, "y": -1.35, "z": 0.4}, "center": {"x": 0, "y": 0, "z": -0.12}}
+        scene["camera"] = {"eye": {"x": 1.4, "y": -1.5, "z": 0.45}, "center": {"x": 0, "y": 0, "z": -0.16}}
         layout = {"scene": scene, "margin": {"l": 0, "r": 0, "t": 0, "b": 0}}
     return Figure(
         key,
         "Generated path over held-out data",
-        _summary(run, names, groups, distinct, len(path), unseen),
+        f"{_summary(run, names, groups, distinct, path, unseen)} {note}".strip(),
         tuple(traces),
         layout,
         height=560 if deep else 460,
         views=views if deep else (),
         choices=(
             Choice("both", (True,) * len(traces)),
-            Choice("held-out data", (True,) + (False,) * len(groups)),
+            Choice("held-out data", (True,) + (False,) * (len(traces) - 1)),
             Choice("generated path", made),
         ),
         downloads=(
-            csv_download("held-out.csv", names, truth.tolist()),
             csv_download(
                 "generated.csv",
                 (*names, "code"),
@@ -112,13 +129,39 @@ def portrait(run: Run, key: str, points: int = _POINTS) -> Figure:
     )
 
 
-def coordinates(series: Floats, columns: Sequence[str], reference: Floats) -> tuple[Floats, tuple[str, ...]]:
-    """Return the two or three coordinates to draw ``series (T, N)`` in, and their names."""
+def coordinates(
+    series: Floats, columns: Sequence[str], reference: Floats
+) -> tuple[Floats, tuple[str, ...], str]:
+    """Return the two or three coordinates to draw ``series (T, N)`` in, their names, and a note on them."""
     if series.shape[1] > 1:
-        return series[:, :3], tuple(columns[:3])
+        chosen = Coordinates.of(reference, columns)
+        return chosen(series), chosen.names, chosen.note
     lag = min(decorrelation(reference[:, 0]), max(1, len(series) // 4))
     here, later = series[: max(0, len(series) - lag)], series[lag:]
-    return np.hstack([here, later]), (columns[0], f"{columns[0]}, {lag} steps later")
+    note = f"A single column is drawn in its delay plane, against itself {lag} steps later."
+    return np.hstack([here, later]), (columns[0], f"{columns[0]}, {lag} steps later"), note
+
+
+def _resting(run: Run, truth: Floats, deep: bool) -> list[dict[str, object]]:
+    """Return the fixed points near the data as marks, those that attract apart from the others."""
+    card = run.results.get("invariants")
+    if run.resting is None or card is None or card.fixed_points is None:
+        return []
+    places = run.resting
+    if places.shape[1] == 1:  # at rest it is the same some steps later
+        drawn = np.hstack([places, places])
+    else:
+        drawn = Coordinates.of(run.reference, run.columns)(places)
+    near = ~np.isnan(within_sight(drawn, truth, _SIGHT)).any(axis=1)
+    traces = []
+    for name, which, symbol in (
+        ("fixed point, attracts", card.fixed_points.stable & near, "diamond"),
+        ("fixed point, unstable", ~card.fixed_points.stable & near, "diamond-open"),
+    ):
+        if which.any():
+            marker = {"color": "@ink", "size": 5 if deep else 9, "symbol": symbol, "line": {"width": 2}}
+            traces.append(_trace(drawn[which], name, deep) | {"mode": "markers", "marker": marker})
+    return traces
 
 
 def decorrelation(x: Floats) -> int:
@@ -182,19 +225,20 @@ def _summary(
     names: Sequence[str],
     groups: list[Group],
     distinct: int,
-    steps: int,
+    path: Floats,
     unseen: int,
 ) -> str:
-    true, made = (coordinates(x, run.columns, run.reference)[0] for x in (run.reference, run.generated))
+    if not len(path):
+        if not unseen:
+            return "The model diverged at once: there is no path to draw."
+        return f"All {unseen} points of the generated path are too far from the data to be drawn."
+    true = coordinates(run.reference, run.columns, run.reference)[0]
     parts = [
-        f"{name} from {number(made[:, i].min())} to {number(made[:, i].max())} "
+        f"{name} from {number(path[:, i].min())} to {number(path[:, i].max())} "
         f"(data {number(np.nanmin(true[:, i]))} to {number(np.nanmax(true[:, i]))})"
         for i, name in enumerate(names)
-        if len(made)
     ]
-    if not parts:
-        return "The model diverged at once: there is no path to draw."
-    words = f"The last {steps} steps of the generated path: {'; '.join(parts)}."
+    words = f"{len(path)} steps of the generated path: {'; '.join(parts)}."
     if unseen:
         words += f" {unseen} of its points are too far from the data to be drawn."
     if not run.codes.shape[1]:

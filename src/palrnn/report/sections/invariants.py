@@ -12,17 +12,18 @@ from palrnn.invariants import FixedPoints, Floor, Quantities, Scorecard, Verdict
 from palrnn.report.blocks import Block, Card, Figure, Note, Table, csv_download, number
 from palrnn.report.drawing import axis, colour, percent, sentence
 from palrnn.report.registry import headline, section
+from palrnn.report.sections.bars import bars_tables, interval, of_fixed_points
+from palrnn.report.sections.forecast import ERRORS, horizon, lasts
+from palrnn.report.sections.scores import scores
 from palrnn.report.view import Run
 
 _LISTED = 4
-# standard errors above zero from which an exponent counts as positive
-_ERRORS = 2.0
 
 
 @section(
     "invariants",
     "Invariants",
-    order=50,
+    order=40,
     needs="invariants",
     lead="Long-run properties that do not depend on the starting point. The floor is the distance between "
     "stretches of the reference itself, of the same length: a model cannot be asked to do better.",
@@ -31,27 +32,45 @@ def invariants(runs: Sequence[Run]) -> list[Block]:
     """Return the table of invariants and the Lyapunov spectra of all runs."""
     names = [run.name for run in runs]
     cards: list[Scorecard] = [run["invariants"] for run in runs]
-    blocks: list[Block] = [invariants_table(cards, names)]
+    blocks: list[Block] = []
     for name, card in zip(names, cards, strict=True):
         if card.hard.diverged_at is not None:
             blocks.append(
                 Note(f"{name}: the free-running model diverged after {card.hard.diverged_at} steps.")
             )
+    if any(card.over_starts is not None for card in cards):
+        blocks.append(scores(runs))
     spectra = [run for run, card in zip(runs, cards, strict=True) if card.hard.lyapunov is not None]
-    return blocks + ([spectrum(spectra)] if spectra else [])
+    blocks += [spectrum(spectra)] if spectra else []
+    table = invariants_table(cards, names)
+    # the banner on top of the page has said the verdict, and why
+    kept = tuple(row for i, row in enumerate(table.rows) if i >= _rows_of_verdict(cards))
+    for run in runs:
+        blocks += bars_tables(run, lambda name: not of_fixed_points(name))
+    return [*blocks, replace(table, rows=kept)]
+
+
+def _rows_of_verdict(cards: Sequence[Scorecard]) -> int:
+    return 2 if len(cards) > 1 and any(card.verdict.reasons for card in cards) else 1
 
 
 @headline(order=0, needs="invariants")
 def verdict(run: Run) -> Card:
     """Return what it all comes to, and what to try next."""
     card: Scorecard = run["invariants"]
-    found, advice = card.verdict, run.advice
+    words = verdict_words(card)
+    if run.advice:
+        words += f" Try: {'; '.join(run.advice)}."
+    return Card("Verdict", card.verdict.grade, words)
+
+
+def verdict_words(card: Scorecard) -> str:
+    """Return the reasons of a verdict as sentences, and what becomes of long runs unless they say so."""
+    found = card.verdict
     words = f"{_capital('; '.join(found.reasons))}." if found.reasons else "Nothing speaks against the model."
-    if card.viability is not None:
-        words += f" In the long run it {card.viability.verdict}."
-    if advice:
-        words += f" Try: {'; '.join(advice)}."
-    return Card("Verdict", found.grade, words)
+    if card.viability is None or {"diverges", "rests", "cycle", "leaves"} & set(found.causes):
+        return words
+    return f"{words} In the long run it {card.viability.verdict}."
 
 
 @headline(order=10, needs="invariants")
@@ -65,16 +84,21 @@ def divergence(run: Run) -> Card:
             "none",
             f"The free run diverged after {card.hard.diverged_at} steps, so there is nothing to compare.",
         )
-    verdict = "no more than" if found.value <= floor.high else "more than"
+    runs = card.over_starts_with_noise or card.over_starts
+    value = found.value if runs is None else float(np.median(runs.dstsp))
+    verdict = "no more than" if value <= floor.high else "more than"
     source = "stretches of the data" if card.system is None else f"simulations of {card.system}"
+    noise = "" if card.over_starts_with_noise is None else " with noise added as in the data"
     sentence = (
-        f"How differently the generated path and {reference_name(card)} fill state space (0: alike). That is "
-        f"{verdict} {source} differ among themselves: {number(floor.median)}, up to {number(floor.high)}, "
-        f"over {floor.length:,} steps."
+        f"How differently the generated path{noise} and {reference_name(card)} fill state space (0: alike): "
+        f"{verdict} {source} differ among themselves, {number(floor.median)} (floor; up to "
+        f"{number(floor.high)}), over {floor.length:,} steps."
     )
-    if card.over_starts is not None:
-        sentence += f" Over starts: {_over(card, 0)}."
-    return Card(label, number(found.value), sentence)
+    spread = ""
+    if runs is not None:
+        spread = f"{number(float(runs.dstsp.min()))} to {_most(runs.dstsp)}"
+        sentence = f"Median and range over {len(runs.dstsp)} starts. {sentence}"
+    return Card(label, number(value), sentence, spread)
 
 
 @headline(order=20, needs="invariants")
@@ -92,13 +116,20 @@ def exponent(run: Run) -> Card:
     if found.largest > 0:
         units = "steps" if run.dt is None else "time units"
         pace = f"Nearby states part by a factor e in {number(1 / found.largest)} {units}"
-        known = found.largest > _ERRORS * error
-        words = f"{pace}: the model is chaotic." if known else f"{pace}, or not: that is within its error."
-    if card.viability is not None and card.viability.alive < len(card.viability.fates):
+        words = f"{pace}, or not: that is within its error."
+        if found.largest > ERRORS * error:
+            words = f"{pace}: the model is chaotic." if lasts(card) else f"{pace}, for as long as it moves."
+    if card.viability is not None and "diverges" in card.viability.counts:
+        words += " It grows without bounds: what parts there does not come from chaos."
+    elif not lasts(card):
         words += " That is for the time of this run, not for the long one."
     if card.lyapunov is not None:
         words += f" The true system has {number(card.lyapunov)}."
-    return Card(label, number(found.largest), words, f"± {number(error, 2)}" if error else "")
+    bars, unit = interval(run, "exponent 1"), f"± {number(error, 2)}" if error else ""
+    if run.bars is not None and bars is not None:
+        unit = f"{number(bars[0])} to {number(bars[1])}"
+        words = f"With its 90 % interval over models by {run.bars['method']}. {words}"
+    return Card(label, number(found.largest), words, unit)
 
 
 def _capital(words: str) -> str:
@@ -186,7 +217,7 @@ def _lines(
         ]
         words = f"Squared error {steps} step{'s' * (steps > 1)} ahead, standardised"
         yield words, errors + blank, none
-    yield "Useful forecast", [_horizon(card) for card in cards] + blank, none
+    yield "Useful forecast", [horizon(card.prediction) for card in cards] + blank, none
     if any(card.gated for card in cards):
         visited = ["–" if card.symbols is None else str(len(card.symbols.codes)) for card in cards]
         yield "Switching codes visited", visited + blank, [f"of {2**card.gated} regions" for card in cards]
@@ -238,7 +269,9 @@ def spectrum(runs: Sequence[Run]) -> Figure:
     return Figure(
         "lyapunov",
         "Lyapunov spectrum",
-        sentence(words, "Bars are standard errors; exponents of minus infinity are left out."),
+        sentence(
+            words, "Bars are standard errors; exponents of minus infinity are left out.", named=len(runs) > 1
+        ),
         tuple(traces),
         layout,
         downloads=(csv_download("lyapunov.csv", ("run", "number", "exponent", "standard error"), rows),),
@@ -286,13 +319,6 @@ def _true_exponent(card: Scorecard, i: int) -> str:
     return f"{number(known[i])}{error}"
 
 
-def _horizon(card: Scorecard) -> str:
-    found = card.prediction
-    times = f" = {number(found.valid_time)} Lyapunov times" if found.valid_time is not None else ""
-    more = f", {percent(found.censored)} beyond the horizon" if found.censored else ""
-    return f"{number(float(found.valid_steps.mean()))} steps{times}{more}"
-
-
 def _floor(floor: Floor) -> str:
     spread = f"{number(floor.low)} to {number(floor.high)}"
     return f"{number(floor.median)} ({spread}, {len(floor.values)} pairs of {floor.length} steps)"
@@ -318,12 +344,16 @@ def _life(card: Scorecard) -> str:
     return "" if card.viability is None else f"for {card.viability.steps:,} steps"
 
 
+def _most(values: Any) -> str:
+    return number(float(values.max())) if np.isfinite(values.max()) else "diverged"
+
+
 def _over(card: Scorecard, which: int) -> str:
     found = card.over_starts
     if found is None:
         return "–"
     values = (found.dstsp, found.spectrum_distance)[which]
-    spread = f"{number(float(values.min()))} to {number(float(values.max()))}"
+    spread = f"{number(float(values.min()))} to {_most(values)}"
     return f"{number(float(np.median(values)))} ({spread}, {len(values)} starts)"
 
 

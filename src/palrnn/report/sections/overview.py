@@ -1,4 +1,4 @@
-"""At a glance, and what was done: the headline numbers, then data, model, settings and versions."""
+"""The verdict, on top; and what was done, at the end: data, model, settings and versions."""
 
 from __future__ import annotations
 
@@ -7,19 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from palrnn.report.blocks import Block, Cards, Grid, Table
-from palrnn.report.registry import headlines, section
+from palrnn.report.blocks import Banner, Block, Grid, Side, Table
+from palrnn.report.registry import section
+from palrnn.report.sections.invariants import verdict_words
 from palrnn.report.view import Run
 
 
-@section("glance", "At a glance", order=0)
-def glance(runs: Sequence[Run]) -> list[Block]:
-    """Return the headline numbers of every run."""
-    cards = [(run.name if len(runs) > 1 else "", headlines(run)) for run in runs]
-    return [Cards(found, name) for name, found in cards if found]
+@section("verdict", "Verdict", order=0, needs="invariants")
+def verdict(runs: Sequence[Run]) -> list[Block]:
+    """Return one banner per run: its grade, why, how long it lives, and what to try next."""
+    if len(runs) == 1:
+        return [banner(runs[0])]
+    return [Side(tuple((run.name, (banner(run),)) for run in runs))]
 
 
-@section("done", "What was done", order=10)
+def banner(run: Run) -> Banner:
+    """Return the verdict on a run in words."""
+    card = run["invariants"]
+    return Banner(card.verdict.grade, verdict_words(card), tuple(run.advice))
+
+
+@section("done", "Settings and versions", order=100)
 def done(runs: Sequence[Run]) -> list[Block]:
     """Return data, model, settings and versions, a table for each."""
     tables = tuple(
@@ -36,6 +44,9 @@ def table(group: str, runs: Sequence[Run]) -> Table:
     return Table(group, ("", *names), rows)
 
 
+_LISTED = 12
+
+
 def _words(value: Any) -> str:
     if value is None:
         return "–"
@@ -44,5 +55,6 @@ def _words(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
         return f"{value:.6g}"
     if isinstance(value, (list, tuple)):
-        return ", ".join(_words(part) for part in value)
+        more = f", and {len(value) - _LISTED} more" if len(value) > _LISTED else ""
+        return ", ".join(_words(part) for part in value[:_LISTED]) + more
     return str(value)

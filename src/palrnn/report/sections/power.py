@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from palrnn.invariants import Scorecard, power_spectrum
-from palrnn.report.blocks import Block, Figure, csv_download, number, typed_array
-from palrnn.report.drawing import axis, colour, line, per_run, sentence, thinned
+from palrnn.report.blocks import Block, Figure, Note, csv_download, number, typed_array
+from palrnn.report.coordinates import Coordinates
+from palrnn.report.drawing import axis, colour, line, per_run, thinned
 from palrnn.report.registry import section
 from palrnn.report.view import Run
 
@@ -19,15 +20,21 @@ _COORDINATES, _FREQUENCIES = 3, 150
 @section(
     "power",
     "Frequencies",
-    order=55,
+    order=30,
     needs="invariants",
     lead="How much of the motion is at which frequency. A model whose spectrum is a line where that of the "
     "reference is broad has found a cycle instead of the dynamics.",
 )
 def spectra(runs: Sequence[Run]) -> tuple[Block, ...]:
-    """Return one figure per run that did not diverge."""
-    having = [run for run in runs if run["invariants"].hard.spectrum_distance is not None]
-    return per_run(having, lambda run, key: [power(run, f"{key}-power")])
+    """Return one figure per run, or that it diverged."""
+    return per_run(runs, _blocks)
+
+
+def _blocks(run: Run, key: str) -> list[Block]:
+    found = run["invariants"].hard
+    if found.spectrum_distance is None:
+        return [Note(f"No spectrum: the free run diverged after {found.diverged_at} steps.")]
+    return [power(run, f"{key}-power")]
 
 
 def power(run: Run, key: str) -> Figure:
@@ -39,31 +46,32 @@ def power(run: Run, key: str) -> Figure:
     reference, generated = card.reference[:length], card.hard.generated[:length]
     # gaps of the reference distort its spectrum, and that of the model is distorted alike, as for D_H
     generated = np.where(np.isnan(reference), np.nan, generated)
-    made, true = (power_spectrum(x)[shown] for x in (generated, reference))
+    chosen = Coordinates.of(reference, run.columns, _COORDINATES)
+    made, true = (power_spectrum(chosen(x))[shown] for x in (generated, reference))
     traces, rows = [], []
-    for i in range(min(_COORDINATES, true.shape[1])):
+    for i, column in enumerate(chosen.names):
         for words, values, dash in (("reference", true[:, i], "dot"), ("model", made[:, i], "solid")):
-            name = f"{run.columns[i]}, {words}"
+            name = f"{column}, {words}"
             # what has no power has no logarithm
             drawn = typed_array(np.where(values > 0, values, np.nan))
             trace = line(typed_array(frequencies), drawn, name, colour(i))
             traces.append(trace | {"line": {"color": colour(i), "width": 1.5, "dash": dash}})
         rows += [
-            (run.columns[i], *row)
+            (column, *row)
             for row in zip(frequencies.tolist(), true[:, i].tolist(), made[:, i].tolist(), strict=True)
         ]
     unit = "cycles per step" if run.dt is None else "cycles per unit of time"
     peaks = [
-        f"{run.columns[i]} has most power at {number(float(frequencies[true[:, i].argmax()]))} {unit}, "
-        f"the model at {number(float(frequencies[made[:, i].argmax()]))}"
-        for i in range(min(_COORDINATES, true.shape[1]))
+        f"{column} at {number(float(frequencies[true[:, i].argmax()]))} (model "
+        f"{number(float(frequencies[made[:, i].argmax()]))})"
+        for i, column in enumerate(chosen.names)
     ]
-    distance = f"Their distance is D_H = {number(card.hard.spectrum_distance)}."
+    distance = f"Their distance is D_H = {number(card.hard.spectrum_distance)}. {chosen.note}"
     header = ("coordinate", "frequency", "reference", "model")
     return Figure(
         key,
         "Power spectra",
-        sentence(peaks, distance),
+        f"Most power, in {unit}: {', '.join(peaks)}. {distance}".strip(),
         tuple(traces),
         {"xaxis": axis(unit, type="log"), "yaxis": axis("power", type="log", exponentformat="power")},
         downloads=(csv_download("power.csv", header, rows),),

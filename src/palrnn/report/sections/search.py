@@ -19,7 +19,7 @@ _HEADER = (
 @section(
     "search",
     "Search",
-    order=45,
+    order=55,
     lead="Settings that were tried, judged on a stretch of the training part that none of them learned from. "
     "Of each rung a third went on. The held-out part has chosen nothing.",
 )

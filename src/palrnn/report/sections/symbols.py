@@ -10,7 +10,7 @@ import numpy as np
 
 from palrnn.engine.checks import Floats
 from palrnn.invariants import Scorecard
-from palrnn.report.blocks import Block, Figure, csv_download, number
+from palrnn.report.blocks import Block, Figure, Note, csv_download, number
 from palrnn.report.drawing import bits, colour, line, per_run, percent
 from palrnn.report.registry import section
 from palrnn.report.view import Run
@@ -58,9 +58,16 @@ class Graph:
     "between them. The order of the codes is a symbolic description of the attractor.",
 )
 def symbols(runs: Sequence[Run]) -> tuple[Block, ...]:
-    """Return one transition graph per run that has gates."""
-    having = [run for run in runs if run["invariants"].symbols is not None and run["invariants"].gated]
-    return per_run(having, lambda run, key: [graph(run["invariants"], f"{key}-symbols")])
+    """Return one transition graph per run that has gates, or that it diverged."""
+    having = [run for run in runs if run["invariants"].gated]
+    return per_run(having, _blocks)
+
+
+def _blocks(run: Run, key: str) -> list[Block]:
+    card: Scorecard = run["invariants"]
+    if card.symbols is None:
+        return [Note(f"No codes: the free run diverged after {card.hard.diverged_at} steps.")]
+    return [graph(card, f"{key}-symbols")]
 
 
 def graph(card: Scorecard, key: str) -> Figure:

@@ -16,7 +16,7 @@ from palrnn.report.view import Run
 @section(
     "training",
     "Training",
-    order=40,
+    order=95,
     lead="Mean squared one-step error along forced rollouts, on random stretches of the training data.",
 )
 def training(runs: Sequence[Run]) -> list[Block]:
@@ -50,7 +50,9 @@ def training(runs: Sequence[Run]) -> list[Block]:
     figure = Figure(
         "loss",
         "Teacher-forcing loss",
-        sentence(words, "Squared error summed over coordinates, in standardised units."),
+        sentence(
+            words, "Squared error summed over coordinates, in standardised units.", named=len(having) > 1
+        ),
         tuple(traces),
         {"xaxis": axis("update"), "yaxis": log_axis("loss", np.array([value for *_, value in rows]))},
         downloads=(csv_download("loss.csv", ("run", "update", "loss"), rows),),

@@ -1,0 +1,77 @@
+"""Fixed points of the model: where it could rest, whether it would stay, and how far from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from palrnn.engine.checks import Floats
+from palrnn.engine.gaps import whole_rows
+from palrnn.invariants import Scorecard
+from palrnn.report.blocks import Block, Note, Table, csv_download, number
+from palrnn.report.drawing import per_run
+from palrnn.report.registry import section
+from palrnn.report.sections.bars import bars_tables, of_fixed_points
+from palrnn.report.view import Run
+
+_LISTED, _COLUMNS = 12, 3
+
+
+@section(
+    "fixed-points",
+    "Fixed points",
+    order=50,
+    needs="invariants",
+    lead="States that the model maps to themselves, solved for in each linear region. One that attracts, "
+    "near the data, is where free runs can come to rest; an unstable one steers the motion around it.",
+)
+def fixed_points(runs: Sequence[Run]) -> tuple[Block, ...]:
+    """Return a table of fixed points per run, or why there is none."""
+    return per_run(runs, lambda run, key: [_block(run), *bars_tables(run, of_fixed_points)])
+
+
+def _block(run: Run) -> Block:
+    card: Scorecard = run["invariants"]
+    if card.fixed_points is None:
+        return Note(
+            f"Not looked for: of the model's 2^{card.gated} regions only visited ones are solved, and its "
+            "free run diverged."
+        )
+    if not len(card.fixed_points) or run.resting is None:
+        return Note(f"None in {card.fixed_points.regions:,} regions.")
+    return fixed_point_table(run, card, run.resting)
+
+
+def fixed_point_table(run: Run, card: Scorecard, places: Floats) -> Table:
+    """Return the fixed points at raw ``places (K, N)``, those nearest to the data first."""
+    found = card.fixed_points
+    assert found is not None
+    away = distances(places, run.reference)
+    order = np.argsort(away, kind="stable")
+    shown = run.columns[:_COLUMNS]
+    header = ("", *shown, "Stability", "Largest |eigenvalue|", "From the data, deviations")
+    moduli = np.abs(found.eigenvalues).max(axis=1, initial=0.0)
+    rows = []
+    for rank, k in enumerate(order, start=1):
+        out = int(found.unstable_directions[k])
+        kind = "attracts" if found.stable[k] else f"unstable in {out} direction{'s' * (out > 1)}"
+        place = [number(float(value)) for value in places[k, : len(shown)]]
+        rows.append((str(rank), *place, kind, f"{moduli[k]:.4f}", number(float(away[k]), 2)))
+    total, stable = len(found), int(found.stable.sum())
+    where = "all" if found.regions == 2**card.gated else "the visited"
+    caption = f"{total} in {where} {found.regions:,} regions, {stable} of them attracting"
+    caption += f"; the {_LISTED} nearest to the data." if total > _LISTED else "."
+    if len(run.columns) > _COLUMNS:
+        caption += f" Positions by the first {_COLUMNS} of {len(run.columns)} columns."
+    return Table(caption, header, tuple(rows[:_LISTED]), (csv_download("fixed-points.csv", header, rows),))
+
+
+def distances(places: Floats, data: Floats) -> Floats:
+    """Return how far each place is from the nearest whole row of ``data``, root mean square in deviations."""
+    spread = np.nanstd(data, axis=0)
+    scale = np.where(spread > 0, spread, 1.0)
+    rows = data[whole_rows(data)]
+    if not len(rows):
+        return np.full(len(places), np.nan)
+    return np.array([np.sqrt((((rows - place) / scale) ** 2).mean(axis=1).min()) for place in places])

@@ -1,0 +1,117 @@
+"""The forecasts of a report: from several places of the held-out part, with noise that fits what was seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from palrnn.engine.checks import Floats
+from palrnn.engine.gaps import whole_rows
+from palrnn.inference import FilterDiedError, Forecast, rbpf
+from palrnn.invariants import Scorecard
+from palrnn.model import PALRNN
+from palrnn.report.view import Fan
+
+if TYPE_CHECKING:
+    from palrnn.runs.reconstruction import Reconstruction
+
+LEVELS = (0.5, 0.9)
+_SEEN, _AHEAD, _LEAST, _MOST = 60, 300, 50, 500
+_ORIGINS, _PATHS, _PARTICLES = 6, 200, 32
+# Lyapunov times to look ahead
+_TIMES = 4.0
+# deviations, in standardised units, among which noise is chosen; gates as hard as the model was trained with
+_NOISES, _GATE = (0.003, 0.01, 0.03, 0.1, 0.3), 0.01
+
+
+def fan(run: Reconstruction, card: Scorecard | None) -> Fan | str:
+    """Return forecasts of held-out stretches, or words on why there are none.
+
+    Each follows 60 rows that are filtered, and looks four Lyapunov times ahead where there is a positive
+    exponent. A model without noise gets the process and observation noise, out of a few, under which the
+    rows before the first forecast are most likely; nothing that comes after has a say in it.
+    """
+    ahead = min(_steps(run, card), len(run.held) // 2)
+    seen = min(_SEEN, len(run.held) - ahead)
+    begins = _begins(run.held, seen, ahead)
+    if not len(begins) or seen < 2:
+        return f"of {len(run.held)} held-out rows none without gaps has {seen + ahead} after it"
+    model, noise = run, "that of the model itself"
+    if not isinstance(run.model, PALRNN):
+        chosen = likeliest_noise(run, slice(begins[0], begins[0] + seen))
+        if chosen is None:
+            return "the filter loses the model on the rows before, whatever the noise"
+        model = run.with_noise(chosen[0], chosen[1], _GATE)
+        levels = f"process {chosen[0]:g} and observation {chosen[1]:g} deviations"
+        noise = f"{levels}, the likeliest for the rows seen"
+    made = [_one(model, int(begin), seen, ahead) for begin in begins]
+    found = [each for each in made if each is not None]
+    if not found:
+        return "the filter loses the model on the rows before"
+    held = {
+        level: float(np.nanmean([forecast.coverage(truth, level) for _, truth, forecast in found]))
+        for level in LEVELS
+    }
+    past, truth, forecast = found[0]
+    return Fan(past, truth, forecast, held, len(found), noise)
+
+
+def likeliest_noise(run: Reconstruction, rows: slice) -> tuple[float, float] | None:
+    """Return the process and observation noise with the largest evidence on some held-out ``rows``.
+
+    One is changed at a time, to its neighbours, until nothing is gained; None if the filter dies everywhere.
+    """
+    known: dict[tuple[int, int], float] = {}
+
+    def evidence(at: tuple[int, int]) -> float:
+        if at not in known:
+            known[at] = _evidence(run, rows, *(_NOISES[i] for i in at))
+        return known[at]
+
+    best = (len(_NOISES) // 2,) * 2
+    while True:
+        near = [(best[0] + i, best[1] + j) for i, j in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))]
+        near = [at for at in near if all(0 <= i < len(_NOISES) for i in at)]
+        better = max(near, key=evidence)
+        if evidence(better) <= evidence(best):
+            return None if evidence(best) == -np.inf else (_NOISES[best[0]], _NOISES[best[1]])
+        best = better
+
+
+def _evidence(run: Reconstruction, rows: slice, process: float, observation: float) -> float:
+    model = run.with_noise(process, observation, _GATE).probabilistic
+    inputs = None if run.s is None else run.s[rows]
+    try:
+        found = rbpf(model, run.x[rows], particles=_PARTICLES, target="exact", inputs=inputs)
+    except FilterDiedError:
+        return -np.inf
+    return found.log_evidence
+
+
+def _steps(run: Reconstruction, card: Scorecard | None) -> int:
+    known = None if card is None else card.lyapunov
+    if known is None and card is not None and card.hard.lyapunov is not None:
+        known = card.hard.lyapunov.largest
+    if known is None or not known > 0:
+        return _AHEAD
+    return int(np.clip(_TIMES / (known * (run.dt or 1.0)), _LEAST, _MOST))
+
+
+def _begins(x: Floats, seen: int, ahead: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return rows without gaps, evenly spaced, that ``seen + ahead - 1`` others follow."""
+    possible = np.flatnonzero(whole_rows(x)[: max(0, len(x) - seen - ahead + 1)])
+    if not len(possible):
+        return possible
+    return np.unique(possible[np.linspace(0, len(possible) - 1, _ORIGINS).astype(np.int64)])
+
+
+def _one(run: Reconstruction, begin: int, seen: int, ahead: int) -> tuple[Floats, Floats, Forecast] | None:
+    end = begin + seen
+    past, truth = run.held[begin:end], run.held[end : end + ahead]
+    inputs = None if run.inputs is None else run.inputs[begin : end + ahead]
+    how: dict[str, Any] = {"paths": _PATHS, "particles": _PARTICLES, "inputs": inputs}
+    try:
+        return past, truth, run.forecast(past, ahead, **how)
+    except FilterDiedError:
+        return None
