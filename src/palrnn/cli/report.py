@@ -88,6 +88,6 @@ def report_view(
     def announce(name: str) -> None:
         voice.say(f"{result.name}: {_WORDS.get(name, name)}")
 
-    without = () if tune else ("tuning",)
-    without = ("diagnostics", "geometry", "tuning") if quick else without
+    long = ("diagnostics", "geometry", "tuning")
+    without = [name for name in long if quick or (name == "tuning" and not tune)]
     return result.view(settings, progress=voice.progress("tuning"), announce=announce, without=without)
