@@ -22,13 +22,13 @@ LOWEST_PYTHON ?= python3.11
 # An environment that was made elsewhere, and moved or copied here, points to other sources: install again.
 HOME_OF = $(shell cat $(1)/.home 2>/dev/null)
 ifneq ($(call HOME_OF,$(VENV)),$(CURDIR))
-$(shell rm -f $(VENV)/.run $(VENV)/.test $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs)
+$(shell rm -f $(VENV)/.run $(VENV)/.test $(VENV)/.dev $(VENV)/.bench $(VENV)/.field $(VENV)/.docs)
 endif
 ifneq ($(call HOME_OF,$(LOWEST)),$(CURDIR))
 $(shell rm -f $(LOWEST)/.test)
 endif
 
-.PHONY: demo test test-slow test-torch test-lowest test-narrow check bench docs torture clean
+.PHONY: demo test test-slow test-torch test-lowest test-narrow check bench benchmark-field docs torture clean
 
 demo: $(VENV)/.run
 	$(BIN)/python -m palrnn.cli.main demo -o $(DEMO)/
@@ -58,6 +58,10 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
+
+# the field's numbers beside ours, for hours; it goes on where it stopped
+benchmark-field: $(VENV)/.field
+	$(BIN)/python -m benchmarks.field --runs build/field --write docs/field.md
 
 # Faults, bad input and damaged files, for up to 45 minutes; `make test` runs a short version. What is done for
 # these sources is not done again; `make torture STAGES="races 'kill train'"` runs some of it.
@@ -101,6 +105,9 @@ $(VENV)/.dev: $(VENV)/.test
 
 $(VENV)/.bench: $(VENV)/.test
 	$(call INSTALL,$(VENV),constraints.txt,[bench])
+
+$(VENV)/.field: $(VENV)/.run
+	$(call INSTALL,$(VENV),constraints.txt,[field])
 
 $(VENV)/.docs: $(VENV)/.run
 	$(call INSTALL,$(VENV),constraints.txt,[docs])

@@ -11,7 +11,7 @@ from palrnn.engine.kernel import kernel, pin_blas
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
 from palrnn.forcing.batches import BLOCK, Batches
-from palrnn.forcing.updates import Updates, run_updates
+from palrnn.forcing.objective import Updates, run_updates
 from palrnn.model import Forcing, ShallowPLRNN
 from palrnn.model.surrogate import training_vector
 

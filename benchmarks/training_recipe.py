@@ -44,14 +44,18 @@ _NEW: dict[str, Any] = {
     "gradient_clip": 5.0,
     "updates": 30_000,
 }
+_LARGER: dict[str, Any] = {"latent_dim": 60, "gated": 40}
+_BEST: dict[str, Any] = {"evaluate_every": 3000, "keep": "best", "evaluate_long_steps": LONG}
 CANDIDATES: dict[str, dict[str, Any]] = {
     "paper": _OLD,
     "paper, 30,000 updates": _OLD | {"updates": 30_000},
     "M 50, P 20, rate 3e-3, clip 5": _NEW,
     "the same, input noise 0.05": _NEW | {"input_noise": 0.05},
     "the same, alpha 0.1 at every step": _NEW | {"alpha": 0.1, "tau": 1},
-    "input noise 0.05, the best of ten": _NEW
-    | {"input_noise": 0.05, "evaluate_every": 3000, "keep": "best", "evaluate_long_steps": LONG},
+    "input noise 0.05, the best of ten": _NEW | _BEST | {"input_noise": 0.05},
+    "M 60, P 40, input noise 0.05, the best of ten": _NEW | _LARGER | _BEST | {"input_noise": 0.05},
+    "M 60, P 40, input noise 0.02, the best of ten": _NEW | _LARGER | _BEST | {"input_noise": 0.02},
+    "M 60, P 40, input noise 0.01, the best of ten": _NEW | _LARGER | _BEST | {"input_noise": 0.01},
 }
 
 

@@ -100,6 +100,7 @@ def _data() -> dict[str, Row]:
                 "seed": v.seed(),
             },
         ),
+        "suggest_lags": Row({"x": x}, {"x": trials, "delay": v.size(), "most": v.size()}),
         "suggest_tau": Row({"x": x}, {"x": trials, "level": v.number(above=0.0), "most": v.size()}),
         "train_test_split": Row(
             {"x": x},

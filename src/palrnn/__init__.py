@@ -25,6 +25,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "noise_level",
         "rossler",
         "subsequences",
+        "suggest_lags",
         "suggest_tau",
         "train_test_split",
         "windows",

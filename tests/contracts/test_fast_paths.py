@@ -7,8 +7,7 @@ import pytest
 from oracles.networks import random_network
 from oracles.shallow_family import random_shallow
 
-from palrnn.forcing.objective import loss_and_gradient
-from palrnn.forcing.updates import Updates, run_updates
+from palrnn.forcing.objective import Updates, loss_and_gradient, run_updates
 from palrnn.geometry.sensitivity import forced_states, forcing_strengths, sensitivity
 from palrnn.invariants.cycles import orbit_derivative
 from palrnn.invariants.lyapunov import carried

@@ -55,7 +55,7 @@ def test_only_the_part_to_train_on_decides_scale_delay_and_tau():
     other = x.copy()
     other[480:] = 5 * np.random.default_rng(0).standard_normal((120, 1))
     one, two = Dataset.prepare(x, lags=3), Dataset.prepare(other, lags=3)
-    assert one.delay == two.delay == suggest_tau(x[:480])
+    assert one.delay == two.delay == round(2 * suggest_tau(x[:480]) / 3)
     assert one.suggested_tau == two.suggested_tau == suggest_tau(delay_embed(x[:480], 3, one.delay))
     np.testing.assert_array_equal(one.standardizer.mean, two.standardizer.mean)
     np.testing.assert_array_equal(np.concatenate(one.training), np.concatenate(two.training))
@@ -295,3 +295,15 @@ def test_a_file_whose_name_is_not_utf8_can_be_read_but_not_kept(tmp_path):
     assert palrnn.load_series(path).shape == (3, 2)
     with pytest.raises(SeriesError, match=r"a\\udcff.csv: the name of the file must be UTF-8"):
         Dataset.prepare(path)
+
+
+def test_one_column_gets_the_past_that_tells_its_future_unless_told_otherwise():
+    x = lorenz63(8000, seed=1)[:, :1]
+    data = Dataset.prepare(x)
+    assert (data.lags, data.delay) == (3, round(2 * suggest_tau(x[:6400]) / 3))
+    assert data.settings["lags"] == 3
+    assert "3, " in repr(data)
+    assert Dataset.from_settings(data.settings, x).fingerprint == data.fingerprint
+    assert Dataset.prepare(x, lags=1).training[0].shape[1] == 1
+    assert Dataset.prepare(lorenz63(8000, seed=1)).lags == 1
+    assert Dataset.prepare(x, inputs=np.ones((8000, 1)) * np.arange(8000)[:, None]).lags == 1

@@ -8,7 +8,7 @@ import pytest
 from palrnn.data import Standardizer, lorenz63
 from palrnn.forcing import TrainConfig, itf_gradient, itf_loss, train
 from palrnn.forcing.batches import Batches
-from palrnn.forcing.kernels.updates import loss_and_gradient, workspace
+from palrnn.forcing.kernels.updates import loss_and_gradient
 from palrnn.model import Forcing, initial_alrnn
 from palrnn.model.surrogate import training_vector
 
@@ -107,14 +107,8 @@ def test_the_gradient_in_single_precision_at_the_papers_size_agrees_with_double(
     _, expected = itf_gradient(model, np.stack([series[s : s + 200] for s in starts]), 16)
     x, theta = series.astype(np.float32), training_vector(model).astype(np.float32)
     gradient = np.empty_like(theta)
-    sizes, drive, silence = (
-        (30, 10, None),
-        np.empty((len(x), 0), np.float32),
-        np.empty((0, 16, 3), np.float32),
-    )
-    room = workspace(theta, *sizes, x, drive, 16, 200, 16)
-    settings = (16, np.float32(1), np.float32(1e-25))
-    loss_and_gradient(theta, *sizes, False, x, None, drive, starts, silence, *settings, room, gradient)
+    settings = (200, 16, np.float32(1), np.float32(1e-25))
+    loss_and_gradient(theta, 30, 10, None, False, x, None, x[:, :0], starts, *settings, gradient)
     exact = np.concatenate([expected.theta, expected.E.ravel()])
     # float32 rounds to 6e-8; sums over 3184 terms leave a few 1e-6 of the largest entry
     np.testing.assert_allclose(gradient, exact, rtol=0, atol=1e-5 * np.abs(exact).max())

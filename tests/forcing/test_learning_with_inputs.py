@@ -12,8 +12,7 @@ from oracles.shallow_family import random_shallow
 import palrnn
 from palrnn import Forcing, TrainConfig, itf_gradient, itf_loss
 from palrnn.engine.progress import quiet
-from palrnn.forcing.objective import loss_and_gradient
-from palrnn.forcing.updates import Updates, run_updates
+from palrnn.forcing.objective import Updates, loss_and_gradient, run_updates
 from palrnn.model.inputs import driven
 from palrnn.model.surrogate import training_vector
 

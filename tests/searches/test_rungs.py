@@ -88,7 +88,7 @@ def test_the_past_never_takes_more_than_a_quarter_of_the_rows():
 
 def test_shallow_candidates_have_hidden_units():
     space = Space(columns=3, rows=1000, tau=5, families=("shallow",))
-    assert {space.candidate(k).config(1).gated for k in range(30)} == {20, 50, 100}
+    assert {space.candidate(k).config(1).gated for k in range(30)} == {50, 100, 200}
 
 
 def test_rungs_see_other_batches():

@@ -9,7 +9,7 @@ from palrnn.forcing import itf_gradient, itf_loss
 from palrnn.model import ALRNN, PALRNN
 from palrnn.tuning.anchor import anchored_solution
 from palrnn.tuning.mstep import drift_solution
-from palrnn.tuning.rows import from_rows, row_moments, rows
+from palrnn.tuning.rows import row_moments
 from palrnn.tuning.statistics import sufficient_statistics
 
 
@@ -36,7 +36,7 @@ def problem():
 
 def _objective(statistics, model, x, beta, ridge, drift):
     gram, cross = row_moments(statistics)
-    theta, q = rows(drift), model.process_variances
+    theta, q = drift.rows, model.process_variances
     quadratic = 0.5 * np.einsum("ij,ijk,ik->i", theta, gram, theta) + 0.5 * ridge * np.sum(theta**2, axis=1)
     return float(np.sum((quadratic - np.sum(theta * cross, axis=1)) / q)) + beta * itf_loss(drift, x, 5)
 
@@ -44,7 +44,7 @@ def _objective(statistics, model, x, beta, ridge, drift):
 def test_without_weight_it_is_the_plain_m_step(problem):
     statistics, model, x = problem
     found = anchored_solution(statistics, model, x, forcing=5, beta=0.0, ridge=1e-2)
-    np.testing.assert_allclose(rows(found), rows(drift_solution(statistics, model, ridge=1e-2)), atol=1e-9)
+    np.testing.assert_allclose(found.rows, drift_solution(statistics, model, ridge=1e-2).rows, atol=1e-9)
 
 
 def test_a_heavy_weight_lowers_the_forcing_loss_below_that_of_any_lighter_one(problem):
@@ -62,7 +62,7 @@ def test_its_end_is_a_minimum_of_the_joint_objective(problem):
     beta, ridge = 20.0, 1e-2
     found = anchored_solution(statistics, model, x, forcing=5, beta=beta, ridge=ridge, steps=500)
     gram, cross = row_moments(statistics)
-    theta, q = rows(found), model.process_variances[:, None]
+    theta, q = found.rows, model.process_variances[:, None]
     _, gradient = itf_gradient(found, x, 5)
     forcing = beta * np.column_stack([gradient.A, gradient.W, gradient.h])
     evidence = (np.einsum("ijk,ik->ij", gram, theta) + ridge * theta - cross) / q
@@ -73,7 +73,7 @@ def test_its_end_is_a_minimum_of_the_joint_objective(problem):
     rng = np.random.default_rng(3)
     here = _objective(statistics, model, x, beta, ridge, found)
     for size in np.repeat([1e-1, 1e-2, 1e-3], 20):
-        near = from_rows(theta + size * rng.standard_normal(theta.shape), found)
+        near = found.with_rows(theta + size * rng.standard_normal(theta.shape))
         assert _objective(statistics, model, x, beta, ridge, near) > here
 
 

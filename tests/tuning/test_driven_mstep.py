@@ -10,7 +10,6 @@ from palrnn.forcing import itf_loss
 from palrnn.model.inputs import driven
 from palrnn.tuning.anchor import anchored_solution
 from palrnn.tuning.mstep import drift_solution, process_moments, process_residuals
-from palrnn.tuning.rows import rows
 from palrnn.tuning.samples import SampleStatistics, expected_loss
 from palrnn.tuning.sequences import window_pool
 from palrnn.tuning.statistics import sufficient_statistics
@@ -74,7 +73,7 @@ def test_sums_and_samples_have_the_same_solution(full):
     samples = SampleStatistics.of(model.drift, codes, states, common, s)
     one, other = (drift_solution(which, model, ridge=1e-2) for which in (sums, samples))
     # conjugate gradients to 1e-12, and normal equations
-    np.testing.assert_allclose(rows(one), rows(other), atol=1e-8)
+    np.testing.assert_allclose(one.rows, other.rows, atol=1e-8)
     np.testing.assert_allclose(process_moments(sums, one), process_moments(samples, one), atol=1e-12)
 
 
@@ -126,7 +125,7 @@ def test_the_anchored_m_step_lowers_both_losses_together(family):
     assert heavy < before
     if family == "alrnn":
         plain = drift_solution(statistics, start, ridge=1e-3)
-        np.testing.assert_allclose(rows(found[0.0]), rows(plain), atol=1e-6)
+        np.testing.assert_allclose(found[0.0].rows, plain.rows, atol=1e-6)
 
 
 def trials(model, lengths=(90, 70)):

@@ -14,7 +14,6 @@ from palrnn.engine.progress import quiet
 from palrnn.forcing import itf_loss
 from palrnn.tuning.anchor import anchored_solution
 from palrnn.tuning.mstep import drift_solution, noise_solution, process_moments
-from palrnn.tuning.rows import rows
 from palrnn.tuning.samples import SampleStatistics, expected_loss
 from palrnn.tuning.statistics import sufficient_statistics
 
@@ -104,7 +103,7 @@ def test_rows_solved_together_beat_rows_solved_one_by_one_under_full_noise():
     assert loss(together.theta)[0] < loss(alone.theta)[0] - 1e-6
     # at the minimum the gradient vanishes
     assert np.abs(loss(together.theta)[1]).max() < 1e-8
-    assert np.abs(rows(together) - rows(alone)).max() > 1e-4
+    assert np.abs(together.rows - alone.rows).max() > 1e-4
 
 
 def test_the_loss_of_a_family_with_gates_has_the_gradient_of_its_differences():

@@ -14,7 +14,7 @@ from palrnn.tuning.mstep import (
     noise_solution,
     process_residuals,
 )
-from palrnn.tuning.rows import RowStatistics, rows
+from palrnn.tuning.rows import RowStatistics
 from palrnn.tuning.statistics import GATE_STDS, sufficient_statistics
 
 
@@ -59,14 +59,14 @@ def test_each_row_is_the_ridge_regression_of_its_own_samples(gated):
     codes, states, x = _samples(rng, drift)
     statistics = sufficient_statistics(_around(drift), x, codes, states)
     ridge = 0.03
-    solution = rows(drift_solution(statistics, _around(drift), ridge=ridge))
-    pulled = rows(drift_solution(statistics, _around(drift), ridge=ridge, towards=drift.theta))
+    solution = drift_solution(statistics, _around(drift), ridge=ridge).rows
+    pulled = drift_solution(statistics, _around(drift), ridge=ridge, towards=drift.theta).rows
     for i in range(drift.latent_dim):
         F, y = _direct(drift, codes, states, i)
         # augmented least squares: n copies of the ridge, because the statistics are means over n transitions
         heavy = np.vstack([F, np.sqrt(ridge * len(y)) * np.eye(F.shape[1])])
         zero = np.concatenate([y, np.zeros(F.shape[1])])
-        there = np.concatenate([y, np.sqrt(ridge * len(y)) * rows(drift)[i]])
+        there = np.concatenate([y, np.sqrt(ridge * len(y)) * drift.rows[i]])
         # normal equations lose half the digits of a condition number of about 1e2
         np.testing.assert_allclose(solution[i], np.linalg.lstsq(heavy, zero)[0], rtol=0, atol=1e-11)
         np.testing.assert_allclose(pulled[i], np.linalg.lstsq(heavy, there)[0], rtol=0, atol=1e-11)
@@ -80,7 +80,7 @@ def test_the_collinear_pair_of_an_ungated_unit_is_shared_and_predicts_like_least
     for ridge in (0.0, 1e-3):
         solution = drift_solution(statistics, _around(drift), ridge=ridge)
         np.testing.assert_allclose(solution.A[:3], np.diag(solution.W)[:3], atol=1e-10)
-    free = rows(drift_solution(statistics, _around(drift), ridge=0.0))
+    free = drift_solution(statistics, _around(drift), ridge=0.0).rows
     for i in range(drift.latent_dim):
         F, y = _direct(drift, codes, states, i)
         np.testing.assert_allclose(F @ free[i], F @ np.linalg.lstsq(F, y, rcond=None)[0], atol=1e-10)
@@ -94,7 +94,7 @@ def test_noise_is_the_root_mean_squared_residual_of_the_samples():
     statistics = sufficient_statistics(_around(drift), x, codes, states)
     residuals = np.array(
         [
-            np.mean((y - F @ rows(drift)[i]) ** 2)
+            np.mean((y - F @ drift.rows[i]) ** 2)
             for i in range(5)
             for F, y in [_direct(drift, codes, states, i)]
         ]

@@ -32,9 +32,7 @@ _COMMANDS = (
     "reproduce",
     "status",
     "zoo",
-    "import_torch",
-    "import_julia",
-    "export",
+    "exchange",
 )
 
 _USAGE, _INTERRUPTED = 2, 130

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
-from palrnn.cli.listing import listing
+from palrnn.cli.terminal import listing
 from palrnn.paper import studies
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
-from palrnn.cli.listing import listing
+from palrnn.cli.terminal import listing
 
 
 @app.command("status", epilog="Example: palrnn status results/paper")

@@ -7,8 +7,9 @@ window. A stream that only takes ASCII gets the nearest signs, because a result 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Protocol, TextIO
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TextIO
 
 from palrnn.engine.text import printable
 
@@ -96,3 +97,23 @@ def aligned(table: Tabular) -> str:
     ]
     head = [lines[0], "-" * max(map(len, lines))] if any(table.header) else []
     return "\n".join([*head, *lines[1:], *([clean(table.caption)] if table.caption else [])])
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Rows under a header, as `Voice.result` prints them."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+
+def listing(header: Sequence[str], rows: Iterable[Iterable[Any]]) -> Listing:
+    """Return a table; floats have three decimals at most, what is missing is a dash."""
+    return Listing(tuple(header), tuple(tuple(_cell(value) for value in row) for row in rows))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    return "-" if value is None else str(value)

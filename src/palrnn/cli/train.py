@@ -66,7 +66,8 @@ def train_command(
     ] = None,
     trial: Annotated[str | None, option("The column that tells trials apart (trial).", _DATA)] = None,
     lags: Annotated[
-        int | None, option("Delay embedding: the present and so many - 1 past values (1: off).", _DATA)
+        int | None,
+        option("The present and so many - 1 past values (1: off; chosen for one column).", _DATA),
     ] = None,
     delay: Annotated[int | None, option("Steps between these (chosen from the data).", _DATA)] = None,
     latent_dim: Annotated[

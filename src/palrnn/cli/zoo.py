@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
-from palrnn.cli.listing import listing
+from palrnn.cli.terminal import listing
 
 _EXAMPLES = (
     "Examples: palrnn zoo results/paper; palrnn zoo results/paper p0.1-o0.1-t16-s0 -o model.safetensors"

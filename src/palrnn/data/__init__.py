@@ -1,7 +1,7 @@
 """Where series come from: systems, files, noise, standardising, delays, time scales; and `Dataset`."""
 
 from palrnn.data.dataset import Dataset
-from palrnn.data.embedding import delay_embed
+from palrnn.data.embedding import delay_embed, suggest_lags
 from palrnn.data.field import field_jacobian, vector_field
 from palrnn.data.inputs import DatasetInputs
 from palrnn.data.noise import add_observation_noise, noise_level
@@ -38,6 +38,7 @@ __all__ = [
     "rossler",
     "save_series",
     "subsequences",
+    "suggest_lags",
     "suggest_tau",
     "system",
     "train_test_split",

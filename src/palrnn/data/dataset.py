@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palrnn.data.embedding import suggest_lags, usual_delay
 from palrnn.data.inputs import DatasetInputs, beside, names_or_arrays, prepared_inputs, split_inputs
 from palrnn.data.source import (
     IN_MEMORY,
@@ -89,7 +90,7 @@ class Dataset:
         trial: str = "trial",
         inputs: Any = None,
         dt: float | None = None,
-        lags: int = 1,
+        lags: int | None = None,
         delay: int | None = None,
         test_fraction: float = 0.2,
         name: str | None = None,
@@ -116,7 +117,9 @@ class Dataset:
           table by name, which are then not observed, or an array ``(T, K)`` (a list of them for trials).
         - ``dt``: time per step. Without it rates such as Lyapunov exponents are per step.
         - ``lags``, ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`).
-          ``delay=None`` takes the time over which the part to train on remembers itself (`suggest_tau`).
+          ``lags=None`` is 1 for several columns or with inputs; one column alone is rarely enough, and gets
+          as many as tell its future (`suggest_lags`). ``delay=None`` takes two thirds of the time over
+          which the part to train on remembers itself (`suggest_tau`).
         - ``test_fraction``: the last part of a series, held out. Of several trials the last one is held out.
         - ``system``: the system that ``x`` was simulated from, so that floors and true exponents can be
           computed; ``lyapunov``: the largest true exponent where it is known otherwise.
@@ -216,9 +219,9 @@ class Dataset:
             source = recorded(x, settings, inputs)
             settings = settings.changed(columns=source.columns, dt=source.dt)
         seen, held, clean = split_source(source, settings.test_fraction)
-        lags, delay = settings.lags, settings.delay or 1
+        lags, delay = _past(seen, settings, driven=source.inputs is not None)
+        settings = settings.changed(lags=lags)
         if lags > 1:
-            delay = settings.delay or suggest_tau(seen)
             settings = settings.changed(delay=delay)
             seen, clean = ([embedded(part, lags, delay) for part in parts] for parts in (seen, clean))
             held = embedded(held, lags, delay)
@@ -251,9 +254,9 @@ class Dataset:
         if known is None and flow is not None and process_std == 0:
             known = flow.lyapunov
         heldout = [scale.transform(part) for part in held]
-        whole = source.trials
-        if settings.lags > 1:
-            whole = [embedded(part, settings.lags, delay) for part in whole]
+        whole, (lags, _) = source.trials, settings.past
+        if lags > 1:
+            whole = [embedded(part, lags, delay) for part in whole]
         return cls(
             name=settings.name or dataset_name(settings.series),
             source=printable(settings.series) + (", simulated" if source.clean is not None else ""),
@@ -268,7 +271,7 @@ class Dataset:
             left_out=source.left_out,
             dt=source.dt,
             dt_from=source.dt_from,
-            lags=settings.lags,
+            lags=lags,
             delay=delay,
             system=flow,
             process_std=process_std,
@@ -344,3 +347,14 @@ class Dataset:
         }
         lines = [f"Dataset {self.name!r}"] + [f"  {key:<9}{text}" for key, text in facts.items() if text]
         return "\n".join(lines)
+
+
+def _past(seen: list[Floats], settings: DataSettings, *, driven: bool) -> tuple[int, int]:
+    """Return how many lags a series gets, and how far apart: as asked for, or chosen from ``seen``."""
+    lags = settings.lags
+    if lags is None and (driven or seen[0].shape[1] > 1):
+        lags = 1
+    if lags == 1:
+        return 1, settings.delay or 1
+    delay = settings.delay or usual_delay(seen)
+    return lags or suggest_lags(seen, delay=delay), delay

@@ -40,7 +40,8 @@ SIMULATED_ONLY = ("steps", "process_std", "observation_std", "data_seed", "param
 class DataSettings(Config):
     """Where a series comes from (a file, a simulated system, or memory), and how it is prepared.
 
-    ``inputs`` are the columns that drive it, or "in memory" where they were given as arrays.
+    ``inputs`` are the columns that drive it, or "in memory" where they were given as arrays. ``lags`` and
+    ``delay`` are None where nobody has said, or where the series was not embedded in its past.
     """
 
     series: str
@@ -51,7 +52,7 @@ class DataSettings(Config):
     inputs: tuple[str, ...] | Literal["in memory"] | None = None
     time: str | None = None
     trial: str = "trial"
-    lags: Count = 1
+    lags: Count | None = None
     delay: Count | None = None
     steps: Annotated[Count, Field(ge=4)] | None = None
     process_std: Level | None = None
@@ -60,6 +61,11 @@ class DataSettings(Config):
     parameters: dict[str, int | float] | None = None
     system: str | None = None
     lyapunov: float | None = None
+
+    @property
+    def past(self) -> tuple[int, int]:
+        """The number of lags, 1 for none but the present, and the delay between them."""
+        return self.lags or 1, self.delay or 1
 
 
 def dataset_name(series: str) -> str:
@@ -166,8 +172,9 @@ def recorded(x: Any, settings: DataSettings, inputs: Any = None) -> Source:
     gap = table.place(*map(int, np.argwhere(missing)[0])) if missing.any() else None
     system = None
     if settings.system is not None:
-        system = make_system(settings.system, dim=len(columns) if settings.lags == 1 else None)
-        if settings.lags == 1 and dt is None:
+        whole = settings.lags == 1 or (settings.lags is None and len(columns) > 1)
+        system = make_system(settings.system, dim=len(columns) if whole else None)
+        if whole and dt is None:
             raise ValueError(f"dt must be given where system is, got None with {settings.system!r}")
     source = Source(table.trials, columns, table.left_out, dt, told, gap, system)
     if drives is None:

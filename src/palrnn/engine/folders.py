@@ -53,6 +53,8 @@ def check_folder(folder: str | os.PathLike[str], kind: str) -> Path:
         raise ValueError(f"{path}: is the folder of a {there}, not of a {kind}; choose another folder")
     if there is None and path.is_dir():
         others = sorted(entry.name for entry in path.iterdir() if not _OURS.fullmatch(entry.name))
+        if MARKER in others:  # another process has marked it since
+            return check_folder(path, kind)
         if others:
             shown = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
             raise ValueError(

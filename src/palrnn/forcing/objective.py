@@ -1,21 +1,34 @@
-"""The teacher-forced loss of a model on given data, and its gradient in closed form."""
+"""The teacher-forced loss of a model on given data, and its gradient in closed form.
+
+Every family has the forced rollout and its adjoint, from affine pieces and pullbacks. With lambda_t =
+dL/dz_t before forcing and e_t = 2 (z_t[:N] - x_t) / weight, backwards in time,
+
+    lambda_t = F_t J(c_t)^T lambda_{t+1} + e_t,   F_t = I, with 1 - strength on observed units where forced,
+    dtheta = sum_t lambda_{t+1}^T dF/dtheta,
+
+which is what `palrnn.forcing.kernels.rollout` does for an AL-RNN. The weight is (T - 1) B, or with gaps
+(NaN), which have no error and force nothing, the number of entries seen over N. Gates are hard here, so
+parameters that only move a threshold have no gradient. In double precision throughout. Whole updates of
+training (`run_updates`) are by compiled kernels where a family has them.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import singledispatch
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_floats, as_shape
 from palrnn.engine.gaps import refuse_gap_at_start
 from palrnn.engine.kernel import pin_blas
 from palrnn.forcing.kernels import updates as kernels
-from palrnn.forcing.plain import forced_loss
 from palrnn.model import ALRNN, PALRNN, Forcing, ShallowPLRNN, Surrogate, as_forcing, drift_of
-from palrnn.model.inputs import checked_inputs
+from palrnn.model.engine import codes
+from palrnn.model.inputs import checked_inputs, input_parameters, input_pullback, offsets
 from palrnn.model.surrogate import training_vector, with_training_vector
 
 #: Adjoints below this are set to zero; far below rounding, far above the denormal numbers.
@@ -137,22 +150,176 @@ def _(
     drive: Floats | None = None,
 ) -> tuple[float, Floats]:
     count, length, seen = x.shape
-    sizes, vector = kernel_sizes(model), training_vector(model)
+    vector = training_vector(model)
     gradient = np.empty(vector.size if with_gradient else 0)
     pushes = np.empty((count, length, 0)) if drive is None else np.ascontiguousarray(drive)
-    series, flat = x.reshape(count * length, seen), pushes.reshape(count * length, -1)
     loss = kernels.loss_and_gradient(
         vector,
-        *sizes,
-        series,
+        *kernel_sizes(model),
+        x.reshape(count * length, seen),
         True if np.isnan(x).any() else None,
-        flat,
+        pushes.reshape(count * length, -1),
         np.arange(count, dtype=np.int64) * length,
-        np.empty((0, count, seen)),
+        length,
         forcing.interval,
         forcing.strength,
         TINY["float64"],
-        kernels.workspace(vector, *sizes[:3], series, flat, count, length, forcing.interval),
         gradient,
     )
     return float(loss), gradient
+
+
+def forced_loss(
+    model: Any,
+    x: Floats,
+    inputs: Floats,
+    interval: int,
+    strength: float,
+    *,
+    drive: Floats | None = None,
+    with_gradient: bool,
+) -> tuple[float, Floats]:
+    """Return the teacher-forced loss (eq. tf_loss) and its gradient, laid out as the training vector.
+
+    ``x (B, T, N)`` are the targets, ``inputs (K, B, N)`` what enters at steps 0, interval, 2 interval, ...
+    ``drive (B, T, K)`` are the external inputs of a driven model, which add C s_t to the step from t to t+1,
+    and lambda_{t+1} s_t^T to the gradient. Without ``with_gradient`` the second result is empty.
+    """
+    batch, length, seen = x.shape
+    weight = np.count_nonzero(~np.isnan(x[:, 1:])) / seen
+    pushes = offsets(model, drive)
+    z, errors, visited = model.embed(inputs[0]), np.zeros((length, batch, seen)), []
+    # a model that runs away overflows on its way; its loss is then not finite, which is what is reported
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t in range(length - 1):
+            if t > 0 and t % interval == 0:
+                forced = (1.0 - strength) * z[:, :seen] + strength * inputs[t // interval]
+                z[:, :seen] = np.where(np.isnan(inputs[t // interval]), z[:, :seen], forced)
+            c = codes(model, z)
+            J, b = model.affine(c)
+            visited.append((z, c, J))
+            z = (J @ z[..., None])[..., 0] + b
+            if pushes is not None:
+                z += pushes[:, t]
+            errors[t + 1] = np.where(np.isnan(x[:, t + 1]), 0.0, z[:, :seen] - x[:, t + 1])
+        loss = float(np.square(errors).sum()) / weight
+        if not with_gradient:
+            return loss, np.empty(0)
+        return loss, _gradient(model, 2.0 / weight * errors, visited, inputs, interval, strength, drive)
+
+
+def _gradient(
+    model: Any,
+    pulls: Floats,
+    visited: list[Any],
+    inputs: Floats,
+    interval: int,
+    strength: float,
+    drive: Floats | None,
+) -> Floats:
+    length, batch, seen = pulls.shape
+    gradient, adjoint = np.zeros(model.theta.size), np.zeros((batch, model.latent_dim))
+    own = model.theta.size - input_parameters(model)
+    for t in range(length - 2, -1, -1):
+        z, c, J = visited[t]
+        adjoint[:, :seen] += pulls[t + 1]
+        gradient[:own] += model.pullback(z, c, adjoint).sum(axis=0)
+        if drive is not None:
+            gradient[own:] += input_pullback(drive[:, t], adjoint).sum(axis=0)
+        adjoint = (adjoint[:, None, :] @ J)[:, 0]
+        if t > 0 and t % interval == 0:
+            adjoint[:, :seen] *= np.where(np.isnan(inputs[t // interval]), 1.0, 1.0 - strength)
+    if not hasattr(model, "embedding"):
+        return gradient
+    return np.concatenate([gradient, model.embed_pullback(inputs[0], adjoint).sum(axis=0)])
+
+
+class Updates(NamedTuple):
+    """U updates to make, after ``done`` earlier ones.
+
+    ``starts (U, B)`` are the first rows of the sequences in ``series (T, N)``, which has no gaps (NaN) if it
+    is ``whole``; ``drive (T, K)`` are its external inputs (K = 0 for none); ``noise (U, F, B, N)`` the input
+    noise of F forcings (U = 0 for none); sequences of ``length`` rows are forced every ``interval`` steps
+    with ``strengths (U,)``; ``rates (U,)`` are the learning rates, gradients longer than ``clip`` are
+    shortened.
+    """
+
+    done: int
+    series: NDArray[Any]
+    whole: bool
+    drive: NDArray[Any]
+    starts: NDArray[np.int64]
+    noise: NDArray[Any]
+    length: int
+    interval: int
+    strengths: Floats
+    rates: Floats
+    clip: float
+
+
+@singledispatch
+def run_updates(
+    model: Surrogate,
+    vector: NDArray[Any],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    todo: Updates,
+    losses: Floats,
+    norms: Floats,
+) -> int:
+    """Train the vector and RAdam's moments in place; fill ``losses (U,)`` and ``norms (U,)``.
+
+    ``model`` says which family it is. Return the number of the first update whose loss or gradient is not
+    finite, with ``vector`` as it was before that update, or -1.
+    """
+    steps, series = np.arange(todo.length), np.asarray(todo.series, dtype=np.float64)
+    for u, starts in enumerate(todo.starts):
+        x = series[starts[:, None] + steps]
+        inputs = x[:, :: todo.interval].transpose(1, 0, 2).copy()
+        if len(todo.noise):
+            inputs += todo.noise[u]
+        now = with_training_vector(model, vector)
+        drive = todo.drive[starts[:, None] + steps] if todo.drive.shape[1] else None
+        strength = float(todo.strengths[u])
+        loss, gradient = forced_loss(now, x, inputs, todo.interval, strength, drive=drive, with_gradient=True)
+        norm = float(np.linalg.norm(gradient))
+        losses[u], norms[u] = loss, norm
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            return u
+        if norm > todo.clip:
+            gradient *= todo.clip / norm
+        kernels.radam_step(vector, first, second, gradient, todo.done + u + 1, todo.rates[u], TINY["float64"])
+    return -1
+
+
+@run_updates.register(ALRNN)
+@run_updates.register(ShallowPLRNN)
+def _(
+    model: ALRNN | ShallowPLRNN,
+    vector: NDArray[Any],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    todo: Updates,
+    losses: Floats,
+    norms: Floats,
+) -> int:
+    return kernels.updates(
+        vector,
+        first,
+        second,
+        todo.done,
+        *kernel_sizes(model),
+        todo.series,
+        None if todo.whole else True,
+        todo.drive,
+        todo.starts,
+        todo.noise,
+        todo.length,
+        todo.interval,
+        todo.strengths,
+        todo.rates,
+        todo.clip,
+        vector.dtype.type(TINY[vector.dtype.name]),
+        losses,
+        norms,
+    )

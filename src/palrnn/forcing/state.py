@@ -47,15 +47,11 @@ def checked_arrays(file: Path, checkpoint: Checkpoint, fresh: TrainState) -> tup
     done = stored.whole("done", least=0, most=config.updates)
     shape, kind = fresh.theta.shape, fresh.theta.dtype
     arrays: dict[str, NDArray[Any]] = {
-        "theta": stored.array("theta", shape, kind),
-        "first_moment": stored.array("first_moment", shape, kind),
-        "second_moment": stored.array("second_moment", shape, kind, least=0.0),
-        "best_theta": stored.array("best_theta", shape, kind),
-        "strength": _strengths(stored, checkpoint, config, done),
-        "loss": stored.array("loss", (done,), least=0.0),
-        "gradient_norm": stored.array("gradient_norm", (done,), least=0.0),
-        "seconds": stored.array("seconds", (done,), least=0.0),
+        name: stored.array(name, shape, kind, least=0.0 if name == "second_moment" else None)
+        for name in _VECTORS
     }
+    arrays["strength"] = _strengths(stored, checkpoint, config, done)
+    arrays |= {name: stored.array(name, (done,), least=0.0) for name in _SERIES if name != "strength"}
     due = updates_measured(config, done)
     # D_stsp of a model that diverges is infinite, and it has no exponent
     measured = _evaluations(stored, checkpoint, len(due))
@@ -101,6 +97,9 @@ def updates_measured(config: TrainConfig, done: int) -> list[int]:
 CHECKPOINT = "checkpoint.safetensors"
 # changing these between two calls changes nothing about the model
 _FREE_SETTINGS = frozenset({"checkpoint_every"})
+#: What a file calls the vectors of a state, and the series that grow with its updates.
+_VECTORS = {"theta": "theta", "first_moment": "first", "second_moment": "second", "best_theta": "best_theta"}
+_SERIES = ("strength", "loss", "gradient_norm", "seconds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,17 +210,8 @@ def save_state(
     """Write ``run/checkpoint.safetensors``: a model for everyone, and all that exact continuation needs."""
     rows = [(e.update, e.dstsp, e.outside, e.lyapunov, e.alive) for e in state.evaluations]
     measured = np.array(rows).reshape(-1, 5)
-    arrays: dict[str, NDArray[Any]] = {
-        "theta": state.theta,
-        "first_moment": state.first,
-        "second_moment": state.second,
-        "best_theta": state.best_theta,
-        "strength": state.strength[: state.done],
-        "loss": state.loss[: state.done],
-        "gradient_norm": state.gradient_norm[: state.done],
-        "seconds": state.seconds[: state.done],
-        "evaluations": measured,
-    }
+    arrays: dict[str, NDArray[Any]] = {name: getattr(state, field) for name, field in _VECTORS.items()}
+    arrays |= {name: getattr(state, name)[: state.done] for name in _SERIES} | {"evaluations": measured}
     training = {"config": state.config.model_dump(mode="json"), "done": state.done, "data": data}
     save_checkpoint(
         Path(run) / CHECKPOINT,
@@ -259,20 +249,9 @@ def load_state(
         raise ValueError(f"{file}: was started on other data; choose another folder")
     done, arrays = checked_arrays(file, checkpoint, TrainState.start(config, start))
     evaluations = tuple(Evaluation(int(row[0]), *map(float, row[1:])) for row in arrays["evaluations"])
-    state = TrainState(
-        config,
-        start,
-        done,
-        arrays["theta"],
-        arrays["first_moment"],
-        arrays["second_moment"],
-        _with_room(arrays["strength"], config.updates),
-        _with_room(arrays["loss"], config.updates),
-        _with_room(arrays["gradient_norm"], config.updates),
-        _with_room(arrays["seconds"], config.updates),
-        evaluations,
-        arrays["best_theta"],
-    )
+    vectors = {field: arrays[name] for name, field in _VECTORS.items()}
+    series = {name: _with_room(arrays[name], config.updates) for name in _SERIES}
+    state = TrainState(config, start, done, evaluations=evaluations, **vectors, **series)
     check_same_model(file, checkpoint, state)
     return state
 

@@ -23,6 +23,7 @@ from palrnn.forcing.batches import BLOCK, Batches, training_trials
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.evaluation import free_running_evaluation
 from palrnn.forcing.history import Evaluation, History
+from palrnn.forcing.objective import Updates, run_updates
 from palrnn.forcing.state import (
     CHECKPOINT,
     TrainState,
@@ -31,7 +32,6 @@ from palrnn.forcing.state import (
     load_state,
     save_state,
 )
-from palrnn.forcing.updates import Updates, run_updates
 from palrnn.model import Forcing, Surrogate, family_name
 from palrnn.model.inputs import checked_inputs, checked_trial_inputs
 
@@ -104,8 +104,7 @@ def train(
     """
     given: dict[str, Any] = {"inputs": inputs, "heldout": heldout, "heldout_inputs": heldout_inputs}
     given |= {"standardizer": standardizer, "input_standardizer": input_standardizer}
-    config, trials, reference, keeper = _checked(x, config, model=model, run=run, dt=dt, **given)
-    start = _start(config, trials, model)
+    config, start, trials, reference, keeper = _checked(x, config, model=model, run=run, dt=dt, **given)
     pin_blas()
     with keeper.held(), listening(progress, "training") as report:
         state = keeper.load(config, start) or TrainState.start(config, start)
@@ -129,15 +128,11 @@ def train(
 
 
 def check_training(
-    x: ArrayLike | Sequence[ArrayLike],
-    config: TrainConfig | None = None,
-    *,
-    model: Surrogate | None = None,
-    **arguments: Any,
+    x: ArrayLike | Sequence[ArrayLike], config: TrainConfig | None = None, **arguments: Any
 ) -> None:
     """Refuse what `train` with the same arguments would refuse; write nothing."""
-    config, trials, _, keeper = _checked(x, config, model=model, **arguments)
-    keeper.load(config, _start(config, trials, model))
+    config, start, _, _, keeper = _checked(x, config, **arguments)
+    keeper.load(config, start)
 
 
 class _Trials(NamedTuple):
@@ -151,10 +146,6 @@ class _Trials(NamedTuple):
         return 0 if self.inputs[0] is None else self.inputs[0].shape[1]
 
 
-def _start(config: TrainConfig, trials: _Trials, model: Surrogate | None) -> Any:
-    return initial_model(config, trials.x[0].shape[1], trials.input_dim) if model is None else model
-
-
 def _checked(
     x: ArrayLike | Sequence[ArrayLike],
     config: TrainConfig | None,
@@ -166,8 +157,8 @@ def _checked(
     heldout: ArrayLike | None = None,
     heldout_inputs: ArrayLike | None = None,
     **scales: Standardizer | None,
-) -> tuple[TrainConfig, _Trials, _Trials, _Keeper]:
-    """Return the settings, the trials, what to measure on, and who keeps the state."""
+) -> tuple[TrainConfig, Any, _Trials, _Trials, _Keeper]:
+    """Return the settings, the model to start from, trials, what to measure on, and who keeps the state."""
     config = TrainConfig() if config is None else as_instance(config, "config", TrainConfig)
     for name, scale in scales.items():
         if scale is not None:
@@ -186,7 +177,9 @@ def _checked(
         )
     trials = _with_inputs(series, inputs, model)
     reference = _reference(config, heldout, heldout_inputs, seen, trials.input_dim)
-    return config, trials, reference, _Keeper(run, trials, model, dt, scales)
+    keeper = _Keeper(run, trials, model, dt, scales)
+    start = initial_model(config, seen, trials.input_dim) if model is None else model
+    return config, start, trials, reference, keeper
 
 
 def _with_inputs(

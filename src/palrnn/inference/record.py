@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import field_validator
+from pydantic import AfterValidator
 
 from palrnn.engine.checks import Floats, as_instance
 from palrnn.engine.config import Config, Count, Level, Seed
@@ -19,6 +19,16 @@ from palrnn.inference.kernels.one_belief import WORD
 from palrnn.inference.resampling import SCHEMES
 from palrnn.model import PALRNN
 from palrnn.model.inputs import offsets
+
+
+def _registered(name: str) -> str:
+    if name not in SCHEMES:
+        raise ValueError(f"should be one of {', '.join(SCHEMES)}")
+    return name
+
+
+#: The name of a registered scheme of resampling.
+SchemeName = Annotated[str, AfterValidator(_registered)]
 
 
 class FilterConfig(Config):
@@ -32,16 +42,9 @@ class FilterConfig(Config):
 
     particles: Count = 256
     target: Literal["paper", "exact"] = "paper"
-    resampling: str = "multinomial"
+    resampling: SchemeName = "multinomial"
     ess_threshold: Level = 0.5
     seed: Seed = 0
-
-    @field_validator("resampling")
-    @classmethod
-    def _registered(cls, name: str) -> str:
-        if name not in SCHEMES:
-            raise ValueError(f"should be one of {', '.join(SCHEMES)}")
-        return name
 
 
 class FilterSettings(TypedDict, total=False):

@@ -25,6 +25,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -38,7 +39,7 @@ from palrnn.engine.locks import FolderInUseError, folder_lock
 from palrnn.engine.plain import plain
 from palrnn.engine.tables import write_table
 from palrnn.forcing.state import CHECKPOINT
-from palrnn.model import PALRNN, Checkpoint, Forcing, Surrogate, load_checkpoint, save_checkpoint
+from palrnn.model import Checkpoint, load_checkpoint, save_checkpoint
 from palrnn.runs.record import RunRecord, SearchTable
 
 if TYPE_CHECKING:
@@ -188,40 +189,23 @@ class RunFolder:
             with self.writing("search"):
                 write_json(self.path / SEARCH, plain(table.to_dict()))
 
-    def check_model(self, model: Surrogate | PALRNN, standardizer: Standardizer, dt: float | None) -> None:
+    def check_model(self, found: Checkpoint) -> None:
         """Refuse, without writing, a folder in which another model was trained, or any was tuned."""
         there = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
         if there is None or not there.arrays:
             return
-        if "saem" in there.training or not _is_same_model(there, Checkpoint(model, standardizer, dt)):
+        if "saem" in there.training or not _is_same_model(there, found):
             raise ValueError(f"{self.path}: another model was trained or tuned there; choose another folder")
 
-    def write_model(
-        self,
-        model: Surrogate | PALRNN,
-        standardizer: Standardizer,
-        dt: float | None,
-        forcing: Forcing,
-        training: dict[str, Any],
-        input_standardizer: Standardizer | None = None,
-    ) -> None:
+    def write_model(self, found: Checkpoint) -> None:
         """Write the checkpoint; one that is there keeps the state in which its training is."""
-        self.check_model(model, standardizer, dt)
-        arrays: dict[str, Any] = {}
+        self.check_model(found)
         there = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
         if there is not None and there.arrays:
-            training, arrays, forcing = there.training, there.arrays, there.forcing or forcing
+            forcing = there.forcing or found.forcing
+            found = replace(found, training=there.training, arrays=there.arrays, forcing=forcing)
         with self.writing("model"):
-            save_checkpoint(
-                self.checkpoint,
-                model,
-                standardizer=standardizer,
-                dt=dt,
-                training=training,
-                arrays=arrays,
-                forcing=forcing,
-                input_standardizer=input_standardizer,
-            )
+            save_checkpoint(self.checkpoint, **vars(found))
 
     def write_figure(self, name: str, figure: Figure) -> None:
         """Write a picture."""

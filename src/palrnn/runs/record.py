@@ -147,8 +147,7 @@ class RunRecord(Config):
 
     def columns(self, count: int) -> tuple[str, ...]:
         """Return names for the ``count`` coordinates that the model observes, past values among them."""
-        lags = 1 if self.data is None else self.data.lags
-        delay = 1 if self.data is None else self.data.delay or 1
+        lags, delay = (1, 1) if self.data is None else self.data.past
         present = () if self.data is None else self.data.columns or ()
         if len(present) * lags != count:
             present = tuple(f"x{i + 1}" for i in range(count // lags))
@@ -157,7 +156,7 @@ class RunRecord(Config):
 
     def system(self, count: int) -> System | None:
         """Return the true system to compare ``count`` coordinates with; None if it is not known."""
-        if self.data is None or self.data.lags > 1:
+        if self.data is None or self.data.past[0] > 1:
             return None
         name = self.data.system or self.data.series
         return (

@@ -21,6 +21,7 @@ from palrnn.engine.shown import Shown, curves_svg
 from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import (
     PALRNN,
+    Checkpoint,
     Forcing,
     Noise,
     Surrogate,
@@ -85,16 +86,11 @@ class RunState(Shown):
         """
         folder = RunFolder(path)
         folder.check()
-        folder.check_model(self.model, self.standardizer, self.dt)
+        how: dict[str, Any] = {"forcing": self.forcing, "input_standardizer": self.input_standardizer}
+        found = Checkpoint(self.model, self.standardizer, self.dt, self.record.of_training(), **how)
+        folder.check_model(found)
         with folder.writing("save"):
-            folder.write_model(
-                self.model,
-                self.standardizer,
-                self.dt,
-                self.forcing,
-                self.record.of_training(),
-                self.input_standardizer,
-            )
+            folder.write_model(found)
             folder.write_record(self.record)
             folder.write_reference(self.reference, self.inputs)
             folder.write_losses(self.losses)
@@ -318,9 +314,10 @@ def _given(
     series = as_series(series, "reference", allow_nan=True)
     lost = 0
     drive = checked_inputs(count, drive, len(series))
-    if data is not None and data.lags > 1 and series.shape[1] * data.lags == seen:
-        series = delay_embed(series, data.lags, data.delay or 1)
-        lost = (data.lags - 1) * (data.delay or 1)
+    lags, delay = (1, 1) if data is None else data.past
+    if lags > 1 and series.shape[1] * lags == seen:
+        series = delay_embed(series, lags, delay)
+        lost = (lags - 1) * delay
     series = as_series(series, "reference", dim=seen, allow_nan=True)
     return series, None if drive is None else drive[lost:]
 

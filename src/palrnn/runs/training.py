@@ -61,7 +61,7 @@ def reconstruct(
     - ``tau``: steps between forcings. None takes the time over which the part to train on remembers itself
       (`suggest_tau`). ``forcing`` is any `Forcing` instead.
     - ``lags`` and ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`), for
-      systems that are observed in part only.
+      systems that are observed in part only. Of one column they are chosen (`suggest_lags`) unless told.
     - ``inputs``: external inputs, one row for each row of ``x``, which drive the model, z' = F(z) + C s:
       names of columns of a table, or an array ``(T, K)`` (a list of them for trials).
     - ``dt``: time per step. Without it, rates such as Lyapunov exponents are per step.
@@ -87,6 +87,8 @@ def reconstruct(
     folder = None if run is None else RunFolder(run)
     before = None if folder is None else folder.read_record()
     data, training = sorted_settings(given | settings)
+    if model is not None and not isinstance(x, Dataset):
+        data = {"lags": 1} | data  # what the model observes is decided already
     dataset = _dataset(x, data, before)
     if len(dataset.reference) < _LEAST_HELD_OUT:
         raise ValueError(

@@ -106,7 +106,7 @@ def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:
     """Return what was done, in groups of named values: data, training, model, tuning, versions."""
     record, drift, model = run.record, run.drift, run.probabilistic
     data, notes = record.data, record.run
-    lags = 1 if data is None else data.lags
+    lags, delay = (1, 1) if data is None else data.past
     of_data = {
         "series": None if data is None else data.series,
         "coordinates": list(run.columns),
@@ -117,9 +117,7 @@ def facts(run: Reconstruction) -> dict[str, dict[str, Any]]:
         "held-out steps": len(run.held),
         "held-out values that are missing": int(np.isnan(run.held).sum()) or None,
         "trials": notes.trials if notes.trials > 1 else None,
-        "delay embedding": f"{lags} lags of {data.delay or 1} steps"
-        if data is not None and lags > 1
-        else None,
+        "delay embedding": f"{lags} lags of {delay} steps" if lags > 1 else None,
     }
     sizes = {
         "family": type(drift).__name__,

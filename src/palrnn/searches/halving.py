@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from palrnn.data import Dataset, DataSettings
+from palrnn.data import Dataset, DataSettings, suggest_lags
+from palrnn.data.embedding import usual_delay
 from palrnn.data.packing import pack
 from palrnn.data.source import IN_MEMORY, series_name
 from palrnn.engine.checks import as_float, as_int
@@ -241,7 +242,7 @@ def _dataset(x: Any, given: Mapping[str, Any], before: SearchSettings | None) ->
             raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
         if x is not None and series_name(x) != series:
             known = {}
-        dataset = Dataset.prepare(series if x is None else x, **(known | dict(given)))
+        dataset = Dataset.prepare(series if x is None else x, **(known | dict(given) | {"lags": 1}))
     if dataset.inputs is not None:
         raise ValueError("inputs must be None: a search does not know external inputs yet")
     if len(dataset.reference) < _LEAST_HELD_OUT:
@@ -277,9 +278,12 @@ def _chosen(dataset: Dataset, trials: list[Any], given: dict[str, Any], workers:
     """Return the settings of a new search, with what nobody has given chosen from the data."""
     longest = max(map(len, trials))
     single = trials[0].shape[1] == 1
-    suggested = min(dataset.suggested_tau, max(1, longest // 40))
-    around = sorted({max(1, round(part * suggested)) for part in DELAYS})
-    usual: dict[str, Any] = {"lags": LAGS, "delays": around} if single else {"delays": around}
+    suggested = min(usual_delay(trials), max(1, longest // 40))  # the first of each is that of `reconstruct`
+    around = list(dict.fromkeys(max(1, round(part * suggested)) for part in DELAYS))
+    usual: dict[str, Any] = {"delays": around}
+    if single:
+        first = suggest_lags(trials, delay=suggested)
+        usual["lags"] = (first, *(each for each in LAGS if each != first))
     if dataset.lags > 1:
         usual = {}
     series = DataSettings(**dataset.settings)

@@ -1,7 +1,7 @@
 """What is tried: the settings of candidates, drawn at random around those that have served others well.
 
-Candidate 0 has the defaults of `reconstruct`, candidate 1 the same with weak forcing at every step; all
-others are drawn. Each setting has a stream of its own, so that fixing one leaves the draws of the others.
+Candidate 0 has the defaults of `reconstruct`, candidate 1 weak forcing at every step (and the second family,
+if there are several); all others are drawn. Each setting has a stream of its own, so that fixing one leaves the draws of the others.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from palrnn.model.surrogate import family
 #: Settings of training that the search itself decides.
 OWN = frozenset({"updates", "seed", "family", "keep", "evaluate_every", "checkpoint_every"})
 _FORCINGS = frozenset({"forcing", "tau", "alpha", "final_alpha", "alpha_schedule"})
-_LATENT, _GATED, _HIDDEN = (30, 50, 50, 70), (5, 10, 15, 20, 30), (20, 50, 100)
-_INPUT_NOISE, _CLIP = (0.0, 0.02, 0.05, 0.05, 0.1), (1.0, 5.0, 20.0)
+_LATENT, _GATED, _HIDDEN = (30, 50, 60, 70), (5, 10, 20, 30, 40), (50, 100, 200)
+_INPUT_NOISE, _CLIP = (0.0, 0.01, 0.02, 0.05, 0.1), (1.0, 5.0, 20.0)
 _RATES, _ALPHAS, _TAUS = (1e-3, 5e-3), (0.05, 0.2), (0.5, 1.0, 2.0)
 #: Of the candidates, the part with generalised forcing at every step.
 _GENERALISED = 0.6
-#: For one column: how many lags, and how far apart in terms of the time over which the series remembers.
-LAGS, DELAYS = (2, 3, 4, 5), (0.5, 1.0, 1.5)
+#: For one column: how many lags, and how far apart in terms of the usual delay.
+LAGS, DELAYS = (2, 3, 4, 5), (1.0, 0.5, 1.5)
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Space:
     """What candidates are drawn from.
 
     ``choices`` are the values that somebody gave for settings of training, by name, ``lags`` and ``delays``
-    those of the embedding; ``columns`` is the number of series, ``rows`` that of rows, ``tau`` the forcing
-    interval that they suggest.
+    those of the embedding, the usual one first; ``columns`` is the number of series, ``rows`` that of rows,
+    ``tau`` the forcing interval that they suggest.
     """
 
     columns: int
@@ -65,7 +65,11 @@ class Space:
     def candidate(self, number: int) -> Candidate:
         """Return candidate ``number``: always the same one."""
         lags, delay = self._embedding(number)
-        kind = self.families[0] if number < 2 else self._pick(number, "family", self.families)
+        kind = (
+            self.families[number % len(self.families)]
+            if number < 2
+            else self._pick(number, "family", self.families)
+        )
         given = {name: self._pick(number, name, values) for name, values in (self.choices or {}).items()}
         drawn = self._usual(number) if number < 2 else self._drawn(number)
         if _FORCINGS & given.keys():
@@ -115,13 +119,9 @@ class Space:
         return {} if "gated" in given else {"gated": min(gates, max(1, units - seen), units)}
 
     def _embedding(self, number: int) -> tuple[int, int]:
-        middle = number < 2
-        lags = (
-            sorted(self.lags)[(len(self.lags) - 1) // 2] if middle else self._pick(number, "lags", self.lags)
-        )
-        delay = (
-            sorted(self.delays)[len(self.delays) // 2] if middle else self._pick(number, "delay", self.delays)
-        )
+        usual = number < 2
+        lags = self.lags[0] if usual else self._pick(number, "lags", self.lags)
+        delay = self.delays[0] if usual else self._pick(number, "delay", self.delays)
         if lags == 1:
             return 1, 1
         # the past of the first rows is lost: never more than a quarter of the series

@@ -28,7 +28,7 @@ from scipy.optimize import minimize
 from palrnn.engine.checks import Floats
 from palrnn.forcing import itf_gradient
 from palrnn.model import ALRNN, PALRNN, Forcing
-from palrnn.tuning.rows import RowStatistics, from_rows, row_moments, rows
+from palrnn.tuning.rows import RowStatistics, row_moments
 from palrnn.tuning.samples import SampleStatistics, expected_loss
 from palrnn.tuning.statistics import Statistics
 
@@ -108,7 +108,7 @@ def _(
     weight = 1.0 / model.process_variances
     eye = np.eye(gram.shape[1])
     H = (gram + ridge * eye) * weight[:, None, None]
-    pull = 0.0 if towards is None else ridge * rows(drift.with_theta(towards))
+    pull = 0.0 if towards is None else ridge * drift.with_theta(towards).rows
     g = (cross + pull) * weight[:, None]
     floor = _JITTER * np.trace(H, axis1=1, axis2=2)[:, None, None] / gram.shape[1]
     C = np.linalg.cholesky(H + floor * eye)
@@ -120,15 +120,15 @@ def _(
         theta = theta_of(phi)
         curved = np.einsum("ijk,ik->ij", H, theta)
         value, slope = float(np.sum(theta * (0.5 * curved - g))), curved - g
-        loss, pull = anchor(from_rows(theta, drift))
+        loss, pull = anchor(drift.with_rows(theta))
         if not np.isfinite(loss):
             # a line search that ran too far: any finite value above the start makes it turn back
             return 1e30, np.zeros_like(phi)
-        slope = slope + rows(drift.with_theta(pull))
+        slope = slope + drift.with_theta(pull).rows
         return value + loss, _solved(C, slope, transpose=False).ravel()
 
-    start = np.einsum("ikj,ik->ij", C, rows(drift))
-    return from_rows(theta_of(_minimum(objective, start.ravel(), steps)), drift)
+    start = np.einsum("ikj,ik->ij", C, drift.rows)
+    return drift.with_rows(theta_of(_minimum(objective, start.ravel(), steps)))
 
 
 def _minimum(objective: Callable[[Floats], tuple[float, Floats]], start: Floats, steps: int) -> Floats:

@@ -8,8 +8,6 @@ free-running dynamics are still as good as before.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -22,10 +20,10 @@ from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
 from palrnn.engine.checks import as_float, as_floats, as_instance
-from palrnn.engine.files import write_text
 from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.shown import Shown
+from palrnn.engine.tables import write_table
 from palrnn.model import PALRNN
 from palrnn.tuning.config import SAEMConfig
 from palrnn.tuning.history import TuningHistory
@@ -136,14 +134,12 @@ class Comparison(Shown):
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write one line per result, atomically; NaN becomes an empty cell."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(("name", "configuration", "beta", *COLUMNS))
+        rows = []
         for name, result in self.results.items():
-            beta = result.config.beta if result.config.configuration == "anchored" else math.nan
-            cells = ["" if math.isnan(v) else repr(float(v)) for v in (beta, *self.row(name).values())]
-            writer.writerow((name, result.config.configuration, *cells))
-        write_text(path, buffer.getvalue())
+            kind = result.config.configuration
+            beta = result.config.beta if kind == "anchored" else None
+            rows.append((name, kind, beta, *self.row(name).values()))
+        write_table(path, ("name", "configuration", "beta", *COLUMNS), rows)
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.results)}; chosen: {self.chosen})"
@@ -184,6 +180,9 @@ def compare(
     for config in as_instance(configs, "configs", Mapping).values():
         as_instance(config, "configs", SAEMConfig)
     slack = as_float(slack, "slack", least=0.0)
+    given: dict[str, Any] = {"inputs": inputs, "heldout": heldout, "reference": reference, "seed": seed}
+    given |= {"heldout_inputs": heldout_inputs, "reference_inputs": reference_inputs, "threads": threads}
+    given |= {"standardizer": standardizer, "input_standardizer": input_standardizer}
     results: dict[str, SAEMResult] = {}
     total = sum(config.iterations for config in configs.values() if config.learns_noise)
     done = 0
@@ -193,21 +192,7 @@ def compare(
             report(done + iteration, total, figures)
 
         for name, config in configs.items():
-            results[name] = saem(
-                model,
-                sequences,
-                config,
-                inputs=inputs,
-                heldout_inputs=heldout_inputs,
-                reference_inputs=reference_inputs,
-                seed=seed,
-                heldout=heldout,
-                reference=reference,
-                progress=heard,
-                threads=threads,
-                run=None if run is None else Path(run) / name,
-                standardizer=standardizer,
-                input_standardizer=input_standardizer,
-            )
+            folder = None if run is None else Path(run) / name
+            results[name] = saem(model, sequences, config, progress=heard, run=folder, **given)
             done += config.iterations if config.learns_noise else 0
     return Comparison(results, slack)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from palrnn.engine.config import Config, Count, Level, Positive, Whole
 from palrnn.forcing.config import AnyForcing
-from palrnn.inference.resampling import SCHEMES
+from palrnn.inference.record import FilterConfig, SchemeName
 from palrnn.model import Forcing
 
 Configuration = Literal["baseline", "calib", "full", "anchored"]
@@ -41,7 +41,7 @@ class SAEMConfig(Config):
     smoother: Literal["ancestors", "gibbs", "conditional"] = "ancestors"
     sweeps: Count = 1
     target: Literal["paper", "exact"] = "paper"
-    resampling: str = "multinomial"
+    resampling: SchemeName = "multinomial"
     ess_threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
 
     # the M-step. The paper does not say what its ridge is measured against: see docs/tuning.md
@@ -88,13 +88,6 @@ class SAEMConfig(Config):
         rest = {name: value for name, value in values.items() if name != "diagonal_noise"}
         return rest | {"noise": "diagonal" if values["diagonal_noise"] else "isotropic"}
 
-    @field_validator("resampling")
-    @classmethod
-    def _registered(cls, name: str) -> str:
-        if name not in SCHEMES:
-            raise ValueError(f"should be one of {', '.join(SCHEMES)}")
-        return name
-
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.rollout_discard >= self.rollout_steps:
@@ -102,6 +95,11 @@ class SAEMConfig(Config):
         if self.smoother != "ancestors" and self.target != "exact":
             raise ValueError(f"smoother = {self.smoother!r} needs target = 'exact'")
         return self
+
+    @property
+    def filter_config(self) -> FilterConfig:
+        """The settings of the filter, but for its seed."""
+        return FilterConfig(**self.model_dump(include={*FilterConfig.model_fields}))
 
     @property
     def learns_drift(self) -> bool:

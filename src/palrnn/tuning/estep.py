@@ -117,16 +117,7 @@ def _conditional_window(
 
 
 def _filtered(model: PALRNN, x: Floats, inputs: Floats | None, config: SAEMConfig, seed: int) -> Filtered:
-    return rbpf(
-        model,
-        x,
-        inputs=inputs,
-        particles=config.particles,
-        seed=seed,
-        target=config.target,
-        resampling=config.resampling,
-        ess_threshold=config.ess_threshold,
-    )
+    return rbpf(model, x, config.filter_config, inputs=inputs, seed=seed)
 
 
 def expectation(

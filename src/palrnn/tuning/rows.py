@@ -80,19 +80,6 @@ def _(drift: ALRNN) -> type[RowStatistics]:
     return RowStatistics
 
 
-def rows(drift: ALRNN) -> Floats:
-    """Return the drift as ``(M, M + 2 + K)`` rows theta_i = [A_i, W_i, h_i, C_i]."""
-    parts = [drift.A, drift.W, drift.h]
-    return np.column_stack(parts if drift.C is None else [*parts, drift.C])
-
-
-def from_rows(theta: Floats, drift: ALRNN) -> ALRNN:
-    """Return ``drift`` with the rows ``theta (M, M + 2 + K)``."""
-    dim = drift.latent_dim
-    own, rest = theta[:, 1 : dim + 1], theta[:, dim + 2 :]
-    return ALRNN(theta[:, 0], own, theta[:, dim + 1], drift.E, drift.gated, rest)
-
-
 def row_moments(statistics: RowStatistics) -> tuple[Floats, Floats]:
     """Return the mean Gram matrices ``(M, M+2+K, M+2+K)`` and mean cross products ``(M, M+2+K)`` by row."""
     own = _own_features(*statistics.cross.shape)
@@ -105,11 +92,11 @@ def row_moments(statistics: RowStatistics) -> tuple[Floats, Floats]:
 def _(
     statistics: RowStatistics, model: PALRNN, *, ridge: float, towards: Floats | None = None, steps: int = 50
 ) -> ALRNN:
-    pull = None if towards is None else rows(model.drift.with_theta(towards))
+    pull = None if towards is None else model.drift.with_theta(towards).rows
     theta = _row_solution(statistics, ridge, pull)
     if not model.process.is_diagonal:
         theta = joint_solution(statistics, model, ridge, pull, theta)
-    return from_rows(theta, model.drift)
+    return model.drift.with_rows(theta)
 
 
 def _row_solution(statistics: RowStatistics, ridge: float, towards: Floats | None) -> Floats:
@@ -158,7 +145,7 @@ def joint_solution(
 @process_residuals.register
 def _(statistics: RowStatistics, drift: ALRNN) -> Floats:
     gram, cross = row_moments(statistics)
-    theta = rows(drift)
+    theta = drift.rows
     explained = 2.0 * np.einsum("ij,ij->i", theta, cross) - np.einsum("ij,ijk,ik->i", theta, gram, theta)
     # the two sides nearly cancel where the noise is small: rounding may leave a negative number
     return np.maximum(statistics.square / statistics.transitions - explained, 0.0)
@@ -166,7 +153,7 @@ def _(statistics: RowStatistics, drift: ALRNN) -> Floats:
 
 @process_moments.register
 def _(statistics: RowStatistics, drift: ALRNN) -> Floats:
-    theta = _in_features(rows(drift))
+    theta = _in_features(drift.rows)
     crossed = theta @ statistics.cross.T
     total = statistics.outer - crossed - crossed.T + theta @ statistics.gram @ theta.T
     return np.asarray(total / statistics.transitions)

@@ -51,9 +51,9 @@ def radam_step(theta, first, second, gradient, step, rate, tiny):
 
 
 @kernel
-def workspace(theta, dim, gated, hidden, series, drive, batch, length, tau):
+def workspace(theta, dim, gated, hidden, x, drive, batch, length, tau):
     """Room for the evaluation of a batch by the kernels of the family."""
-    seen, count = series.shape[1], drive.shape[1]
+    seen, count = x.shape[1], drive.shape[1]
     if gated is not None:
         room = rollout.workspace(theta, dim, seen, count, batch, length, tau)
     if hidden is not None:
@@ -62,23 +62,35 @@ def workspace(theta, dim, gated, hidden, series, drive, batch, length, tau):
 
 
 @kernel
-def loss_and_gradient(
-    theta, dim, gated, hidden, clipped, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
+def evaluate(
+    theta, dim, gated, hidden, clipped, x, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
 ):
-    """Return the loss of sequences of ``series`` that begin at ``starts (B,)``, and fill ``gradient``.
-
-    ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
-    """
+    """Return the loss of one batch and fill ``gradient``, by the kernels of the family."""
     loss = 0.0
     if gated is not None:
         loss = rollout.evaluate(
-            theta, dim, gated, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
+            theta, dim, gated, x, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
         )
     if hidden is not None:
         loss = shallow.evaluate(
-            theta, hidden, clipped, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
+            theta, hidden, clipped, x, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient
         )
     return loss
+
+
+@kernel
+def loss_and_gradient(
+    theta, dim, gated, hidden, clipped, x, gaps, drive, starts, length, tau, alpha, tiny, gradient
+):
+    """Return the loss of sequences ``x[starts[b] : starts[b] + length]``, and fill ``gradient``.
+
+    ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
+    """
+    none = np.empty((0, starts.shape[0], x.shape[1]), theta.dtype)
+    room = workspace(theta, dim, gated, hidden, x, drive, starts.shape[0], length, tau)
+    return evaluate(
+        theta, dim, gated, hidden, clipped, x, gaps, drive, starts, none, tau, alpha, tiny, room, gradient
+    )
 
 
 @kernel
@@ -91,7 +103,7 @@ def updates(
     gated,
     hidden,
     clipped,
-    series,
+    x,
     gaps,
     drive,
     starts,
@@ -107,34 +119,20 @@ def updates(
 ):
     """Train ``theta`` and its moments ``first``, ``second`` in place by U updates, after ``done`` earlier.
 
-    ``starts (U, B)`` are the first rows of the batches in ``series (T, N)``, of which nothing is missing if
+    ``starts (U, B)`` are the first rows of the batches in ``x (T, N)``, of which nothing is missing if
     ``gaps`` is None; ``drive (T, K)`` are its external inputs; ``noise (U, K, B, N)`` is the input noise (U =
     0 for none), ``alphas (U,)`` and ``rates (U,)`` the schedules; gradients longer than ``clip`` are
     shortened to it. Fills ``losses (U,)`` and ``norms (U,)`` (before clipping). Return the number of the
     first update whose loss or gradient is not finite, with ``theta`` as it was before that update, or -1.
     """
     (count, batch), number = starts.shape, theta.dtype.type
-    room = workspace(theta, dim, gated, hidden, series, drive, batch, length, tau)
-    silence, gradient = np.empty((0, batch, series.shape[1]), theta.dtype), np.empty_like(theta)
+    room = workspace(theta, dim, gated, hidden, x, drive, batch, length, tau)
+    silence, gradient = np.empty((0, batch, x.shape[1]), theta.dtype), np.empty_like(theta)
     for u in range(count):
         rows, added = starts[u], noise[u] if noise.shape[0] > 0 else silence
         alpha = number(alphas[u])
-        loss = loss_and_gradient(
-            theta,
-            dim,
-            gated,
-            hidden,
-            clipped,
-            series,
-            gaps,
-            drive,
-            rows,
-            added,
-            tau,
-            alpha,
-            tiny,
-            room,
-            gradient,
+        loss = evaluate(
+            theta, dim, gated, hidden, clipped, x, gaps, drive, rows, added, tau, alpha, tiny, room, gradient
         )
         square = 0.0
         for k in range(gradient.shape[0]):

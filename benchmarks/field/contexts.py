@@ -1,0 +1,52 @@
+"""Short contexts, as zero-shot models of dynamics are judged on: palrnn learns from the context alone.
+
+Lorenz-63 from 2,000 rows, Chua from 1,028 and Sprott M from 512, of the `dysts` collection, sampled as there.
+Judged against a later stretch of 20,000 rows, and of the same length.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import palrnn
+from palrnn.engine.progress import quiet
+from palrnn.forcing import TrainConfig, train
+from palrnn.invariants import lyapunov_spectrum
+
+from .judge import judged
+from .systems import Flow
+
+#: Rows of the context, and published D_stsp and D_H.
+CONTEXTS = {"Lorenz": (2000, 0.804, 0.064), "Chua": (1028, 2.206, 0.088), "SprottM": (512, 3.325, 0.097)}
+SEEDS = 5
+
+
+def jobs(_: list[Path]) -> Iterator[tuple[str, str, int, Callable[[], dict[str, Any]]]]:
+    """Yield name, method, seed and what to run."""
+    for name in CONTEXTS:
+        for seed in range(SEEDS):
+            yield name, "default", seed, partial(measured, name, seed)
+
+
+def measured(name: str, seed: int) -> dict[str, Any]:
+    """Train on the whole context with the default settings; the best of ten is chosen on the context, too."""
+    flow = Flow(name)
+    rows, *published = CONTEXTS[name]
+    raw = flow.rows[:rows]
+    scale = palrnn.Standardizer.fit(raw)
+    x = scale.transform(raw)
+    config = TrainConfig(tau=palrnn.suggest_tau(x), seed=seed, evaluate_every=3000, keep="best")
+    begun = time.perf_counter()
+    model = train(x, config, heldout=x, progress=quiet).model
+    spent = time.perf_counter() - begun
+
+    def exponents(start: np.ndarray) -> np.ndarray:
+        return lyapunov_spectrum(model, start, steps=50_000, dt=flow.dt, k=raw.shape[1]).exponents
+
+    return judged(model, scale, flow, exponents) | {"seconds": spent, "published": published, "rows": rows}

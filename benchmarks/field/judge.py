@@ -1,0 +1,82 @@
+"""One judge for every method: does the free run live, is it the same attractor, are the exponents right?
+
+A method hands over a `Surrogate`, or anything that `palrnn.viability` can run, and its exponents. It is
+judged against later stretches of the truth: from ten starts 100,000 steps (`viability`), D_stsp and D_H of
+20,000 steps each, and exponents along 50,000 steps. *Good* is: all ten move on, the median D_stsp is within
+0.5 nats of its floor, and the largest exponent within 15 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from palrnn.data import Standardizer
+from palrnn.invariants import dstsp, kaplan_yorke_dimension, spectrum_distance, spread_starts, viability
+from palrnn.model import Surrogate
+from palrnn.model.engine import advance
+
+from .systems import Flow
+
+STARTS, LONG, DISCARD = 10, 100_000, 1000
+GOOD_EXCESS, GOOD_EXPONENT = 0.5, 0.15
+
+
+def floors(flow: Flow) -> tuple[float, float]:
+    """Return what stretches of the truth score against the first: medians of D_stsp and D_H."""
+    first, *others = flow.stretches
+    return (
+        float(np.median([dstsp(each, first).value for each in others])),
+        float(np.median([spectrum_distance(each, first) for each in others])),
+    )
+
+
+def judged(
+    model: Surrogate, scale: Standardizer, flow: Flow, exponents: Callable[[np.ndarray], np.ndarray]
+) -> dict[str, Any]:
+    """Return what becomes of a model of ``flow`` in the coordinates of ``scale``, in plain values.
+
+    ``exponents`` gives those of the model from a start, per unit of time.
+    """
+    truth = flow.stretches[0]
+    starts = spread_starts(scale.transform(truth), STARTS)
+    life = viability(model, starts, LONG, data=scale.transform(flow.rows))
+    runs = advance(model, model.embed(starts), DISCARD + len(truth))[DISCARD:, :, : truth.shape[1]]
+    states, spectra = [], []
+    for run in runs.swapaxes(0, 1):
+        whole = np.isfinite(run).all() and np.abs(run).max() < 1e6
+        raw = scale.inverse(run) if whole else None
+        moves = raw is not None and (raw.std(axis=0) > 0).all()
+        states.append(dstsp(raw, truth).value if moves else np.inf)
+        spectra.append(spectrum_distance(raw, truth) if moves else 1.0)
+    floor, spectrum_floor = floors(flow)
+    true = flow.spectrum.exponents
+    own = exponents(starts[0]) if life.counts.get("diverges", 0) == 0 else np.full(len(true), np.nan)
+    error = abs(own[0] - true[0]) / true[0]
+    found = {
+        "fates": life.counts,
+        "alive": life.viable,
+        "dstsp": float(np.median(states)),
+        "dstsp_range": [float(np.min(states)), float(np.max(states))],
+        "floor": floor,
+        "spectrum_distance": float(np.median(spectra)),
+        "spectrum_floor": spectrum_floor,
+        "exponents": own.tolist(),
+        "true_exponents": true.tolist(),
+        "exponent_error": float(error),
+        "all_exponents_error": float(np.abs(own - true).max() / np.abs(true).max()),
+        "kaplan_yorke": _dimension(own),
+        "true_kaplan_yorke": flow.spectrum.kaplan_yorke,
+    }
+    found["good"] = bool(
+        life.viable and found["dstsp"] <= floor + GOOD_EXCESS and error <= GOOD_EXPONENT  # NaN is not good
+    )
+    return found
+
+
+def _dimension(exponents: np.ndarray) -> float | None:
+    if not np.isfinite(exponents).all():
+        return None
+    return kaplan_yorke_dimension(exponents, len(exponents))
