@@ -72,7 +72,7 @@ def verdict_words(card: Scorecard) -> str:
         return words
     words = f"{words} In the long run it {card.viability.verdict}."
     if "cycle" in card.viability.counts:
-        words += " That is taken for the data's own cycle, since scores are good and no true exponent is known."
+        words += " That is taken for the data's own cycle: scores are good, no true exponent is known."
     return words
 
 
