@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,18 @@ import pytest
 from matplotlib.image import imread
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.stem != "lorenz_model")
+SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.stem not in ("lorenz_model", "words"))
+PICTURES = EXAMPLES.parent / "docs" / "pictures"
+# at full length the first picture takes twenty minutes
+_SHORT = {"attractor": ["--seeds", "3", "1", "--updates", "60", "--runs", "runs"]}
+# stands in for the package that carries the series of the laser
+_LASER = """
+import numpy as np
+
+def santafe_laser():
+    t = np.arange(1500)
+    return np.round(100 + 80 * np.sin(0.83 * t) * np.cos(0.02 * t)).astype(int)[:, None]
+"""
 
 
 # each trains models for a quarter of a minute
@@ -28,14 +41,48 @@ def test_a_script_of_the_gallery_draws_its_picture(script, tmp_path):
     picture = tmp_path / "picture.png"
     # scripts share their trained model through the folder for temporary files
     environment = os.environ | {"TMPDIR": str(tmp_path.parent)}
-    command = [sys.executable, "-W", "error", script, picture]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if script.stem == "attractor":
+        (tmp_path / "reservoirpy").mkdir()
+        (tmp_path / "reservoirpy" / "__init__.py").touch()
+        (tmp_path / "reservoirpy" / "datasets.py").write_text(_LASER)
+        environment["PYTHONPATH"] = os.pathsep.join(
+            [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+        )
+    command = [sys.executable, "-W", "error", script, picture, *_SHORT.get(script.stem, [])]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+    if script.stem == "attractor":
+        _check_the_median(json.loads(picture.with_suffix(".json").read_text()))
     pixels = imread(picture)[..., :3]
     # ink: a picture with nothing drawn in it has white pixels and the few of its frame
     assert np.mean(pixels.min(axis=-1) < 0.9) > 0.01
 
 
+def _check_the_median(table):
+    assert [len(runs) for runs in table.values()] == [3, 1]
+    for runs in table.values():
+        (shown,) = [run for run in runs if run["shown"]]
+        assert shown["dstsp"] == np.median([run["dstsp"] for run in runs])
+
+
+def test_the_table_behind_the_first_picture_shows_medians():
+    for runs in json.loads((PICTURES / "attractor.json").read_text()).values():
+        (shown,) = [run for run in runs if run["shown"]]
+        scores = sorted(np.inf if run["dstsp"] is None else run["dstsp"] for run in runs)
+        assert shown["dstsp"] == scores[(len(scores) - 1) // 2]
+
+
 def test_the_gallery_lists_every_script():
     text = (EXAMPLES / "README.md").read_text()
-    assert all(f"`{path.name}`" in text for path in SCRIPTS)
+    assert all(f"`{path.name}`" in text for path in EXAMPLES.glob("*.py"))
+
+
+def test_the_page_of_words_shows_every_picture_that_its_script_draws(tmp_path):
+    environment = os.environ | {"TMPDIR": str(tmp_path.parent)}
+    command = [sys.executable, "-W", "error", EXAMPLES / "words.py", tmp_path]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    drawn = {path.name for path in tmp_path.glob("*.png")}
+    page = (EXAMPLES.parent / "docs" / "words.md").read_text()
+    assert set(re.findall(r"pictures/(words-\w+\.png)", page)) == drawn
+    assert {path.name for path in PICTURES.glob("words-*.png")} == drawn
