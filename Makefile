@@ -28,7 +28,7 @@ ifneq ($(call HOME_OF,$(LOWEST)),$(CURDIR))
 $(shell rm -f $(LOWEST)/.test)
 endif
 
-.PHONY: demo test test-slow test-torch test-lowest test-narrow check bench benchmark-field docs torture clean
+.PHONY: demo test test-slow test-wheel test-torch test-lowest test-narrow check bench benchmark-field docs torture clean
 
 demo: $(VENV)/.run
 	$(BIN)/python -m palrnn.cli.main demo -o $(DEMO)/
@@ -38,6 +38,10 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow
+
+# the demo from a wheel, built from the source distribution, in an environment of its own and an empty folder
+test-wheel: $(VENV)/.test
+	$(BIN)/python -m pytest -m "slow or not slow" tests/test_distribution.py
 
 test-torch: $(VENV)/.bench
 	$(BIN)/python -m pytest -m torch

@@ -18,6 +18,11 @@ def aim(words: str, reached: bool) -> None:
     print(f"aim, {words}: {'reached' if reached else 'MISSED'}", flush=True)
 
 
+def figure(name: str, value: float, unit: str) -> None:
+    """Say a figure that `run.py --record` keeps."""
+    print(f"figure, {name}: {value:.4g} {unit}", flush=True)
+
+
 def best_times(
     contenders: Mapping[str, Callable[[], object]],
     *,

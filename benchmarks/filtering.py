@@ -11,7 +11,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from clock import aim, best_times, stay_on_one_core
+from clock import aim, best_times, figure, stay_on_one_core
 from peers_jax_filter import batched, jax_filter, textbook
 
 from palrnn import PALRNN, Standardizer, TrainConfig, add_observation_noise, lorenz63, rbpf, smooth, train
@@ -47,6 +47,9 @@ def main() -> None:
     smoothing(model, x)
     memory()
     over, faster = seconds["palrnn"] / seconds["floor"], seconds["jax, textbook"] / seconds["palrnn"]
+    figure("one pass, 256 particles, 200 steps, M=30 P=10", 1e3 * seconds["palrnn"], "ms")
+    figure("its time over that of two products per particle and step in BLAS", over, "x")
+    figure("times as fast as a textbook filter in JAX", faster, "x")
     aim(f"the filter takes at most 2.5 x the floor ({over:.2f})", over <= 2.5)
     aim(f"it is at least 6 x as fast as the textbook filter in jax ({faster:.2f})", faster >= 6)
 

@@ -27,6 +27,7 @@ from torture.public_calls import rows
 
 #: What people do not construct: results, exceptions, and what families and policies are made from.
 RESULTS = {
+    "Bars",
     "Checkpoint",
     "Comparison",
     "Dataset",
@@ -39,6 +40,7 @@ RESULTS = {
     "Gradient",
     "History",
     "LaplacePosterior",
+    "LikelihoodPosterior",
     "LyapunovSpectrum",
     "Mismatch",
     "ObservedInformation",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 
@@ -57,6 +58,20 @@ def test_several_runs_stand_side_by_side(folder, tmp_path, capsys):
     assert "&lt;b&gt;other&lt;b&gt;" in text
     assert "<b>other<b>" not in text
     assert '<section id="evidence"' not in text
+
+
+def test_a_quick_report_leaves_out_what_takes_long(folder, tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise AssertionError("computed, though not asked for")
+
+    for name in ("compare_geometries", "rbpf"):
+        monkeypatch.setattr(reconstruction, name, refused)
+    bare, page = tmp_path / "bare", tmp_path / "quick.html"
+    shutil.copytree(folder / "one", bare, ignore=shutil.ignore_patterns("findings"))
+    assert run("report", bare, "--quick", "--config", folder / "tiny.toml", "-o", page, "-q") == 0
+    keys = re.findall(r'<section id="([^"]+)"', page.read_text())
+    assert keys[:4] == ["verdict", "attractor", "forecast", "power"]
+    assert {"geometry", "filter", "evidence"}.isdisjoint(keys)
 
 
 def test_a_second_report_computes_nothing_that_takes_long(folder, tmp_path, monkeypatch):

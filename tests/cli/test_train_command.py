@@ -181,3 +181,37 @@ def test_one_coordinate_with_its_past_becomes_several(tmp_path):
     assert load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").model.observed_dim == 3
     reference = np.load(tmp_path / "run" / "reference.npy")
     np.testing.assert_array_equal(reference[14:, 2], reference[:-14, 0])
+
+
+def test_training_says_what_it_chose_from_the_data_and_why(tmp_path, capsys):
+    x = lorenz63(600, seed=2)
+    trials = np.repeat(["a", "b", "c", "d"], 150)
+    rows = "\n".join(f"{t},{r[0]},{r[1]}" for t, r in zip(trials, x, strict=True))
+    (tmp_path / "x.csv").write_text(f"trial,u,v\n{rows}\n")
+    words = ("--latent-dim", "6", "--gated", "2", "--updates", "2")
+    assert run("train", tmp_path / "x.csv", *words, "-o", tmp_path / "run") == 0
+    told = capsys.readouterr().err
+    tau = load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").forcing.interval
+    assert f"every {tau} steps (tau): as long as the part to train on remembers itself" in told
+    assert "150 rows per sequence, the shortest trial, instead of 200" in told
+    assert "600 in 4 trials: 450 to train on, 150 held out" in told
+    assert run("train", "lorenz63", "--steps", "1500", "--tau", "3", *words, "-o", tmp_path / "given") == 0
+    told = capsys.readouterr().err
+    assert "every 3 steps (tau): as given" in told
+    assert "rows per sequence" not in told
+
+
+@pytest.mark.parametrize(
+    ("shape", "words", "message"),
+    [
+        ((64, 5000), [], "Is time in columns? Then save the transpose, (5000, 64)"),
+        ((600, 64), ["--latent-dim", "30"], "give latent_dim = 64 or more (--latent-dim 64)"),
+    ],
+)
+def test_series_of_the_wrong_shape_are_told_what_to_do(tmp_path, capsys, shape, words, message):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal(shape))
+    assert run("train", tmp_path / "x.npy", *words, "-o", tmp_path / "run") == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("palrnn: error: ")
+    assert message in error
+    assert not (tmp_path / "run").exists()

@@ -108,6 +108,26 @@ def test_a_change_of_the_compiler_flags_renews_every_kernel_of_the_package(monke
     source_stamp.cache_clear()
 
 
+def test_what_a_kernel_calls_is_compiled_to_be_copied_and_still_runs_by_itself(package):
+    said = _python(
+        """
+        from rooms.inner import inner
+        from rooms.outer import outer
+        print(outer(1.0), len(outer.overloads), len(inner.overloads))
+        print(inner(1.0), len(inner.overloads))
+        """,
+        package,
+    )
+    assert said.split() == ["4.0", "1", "0", "2.0", "1"]
+    files = [file.name for file in package.rglob("*.kernel")]
+    assert sorted(name.partition(".cpython")[0] for name in files) == [
+        "inner.inner",
+        "inner.inner.part",
+        "outer.outer",
+    ]
+    assert _python("from rooms.outer import outer; print(outer(2.0))", package) == "6.0"
+
+
 def test_blas_has_one_thread_whichever_library_is_loaded_when():
     # NumPy and SciPy bring one BLAS each, and compiled products run on SciPy's
     threads = _python(

@@ -11,15 +11,19 @@ from palrnn.engine.lanes import (
     add,
     broadcast,
     div,
+    eight,
     flush_small,
     fma,
+    fma_column,
     lane_count,
     load,
     load_broadcast,
+    load_rows,
     maximum,
     mul,
     sqrt,
     store,
+    store_rows,
     where_greater,
 )
 
@@ -89,3 +93,28 @@ def test_every_operation_equals_its_definition(dtype):
 @pytest.mark.parametrize(("dtype", "size"), [(np.float32, 4), (np.float64, 8)])
 def test_lanes_fill_a_register(dtype, size):
     assert count(np.empty(1, dtype)) == REGISTER_BYTES // size
+
+
+@kernel
+def eight_rows(a, b, low, sums, clipped):
+    """sums = a b + low, and clipped = max(sums, low), of a (8, K) and b (K, lanes); all rows at once."""
+    lanes, inner = lane_count(a), a.shape[1]
+    total = eight(load(low, 0))
+    for k in range(inner):
+        total = fma_column(a, k, inner, load(b, k * lanes), total)
+    store_rows(sums, 0, lanes, total)
+    again = load_rows(sums, 0, lanes)
+    store_rows(clipped, 0, lanes, maximum(again, load(low, 0)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_eight_rows_at_once_are_eight_rows(dtype):
+    rng = np.random.default_rng(2)
+    lanes = REGISTER_BYTES // np.dtype(dtype).itemsize
+    a, b = rng.standard_normal((8, 5)).astype(dtype), rng.standard_normal((5, lanes)).astype(dtype)
+    low = rng.standard_normal(lanes).astype(dtype)
+    sums, clipped = np.empty((8, lanes), dtype), np.empty((8, lanes), dtype)
+    eight_rows(a, b, low, sums, clipped)
+    # six roundings
+    np.testing.assert_allclose(sums, a @ b + low, rtol=0, atol=20 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(clipped, np.maximum(sums, low))

@@ -126,3 +126,31 @@ def test_a_comparison_of_geometries_shows_its_traces():
     frame = found.to_frame().set_index("information")
     assert frame.loc["itf", "per_step"] == 100.0
     assert frame.loc["observed", "of_segment"] == 500.0
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "Comparison",
+        "GeometryComparison",
+        "Reconstruction",
+        "Scorecard",
+        "SearchResult",
+        "Viability",
+    ],
+)
+def test_every_answer_shows_itself(kind):
+    from palrnn.invariants.scorecard import Scorecard
+
+    found = Scorecard if kind == "Scorecard" else getattr(palrnn, kind)
+    for name in ("__str__", "_repr_html_", "to_dict", "to_frame"):
+        assert getattr(found, name, None) is not getattr(object, name, None), f"{kind} has no {name}"
+
+
+def test_a_scorecard_shows_the_verdict_and_scores(result):
+    card = result.invariants(pairs=2, long_steps=1000, steps=200, discard=20)
+    lines = str(card).splitlines()
+    assert 1 < len(lines) < 15
+    assert _well_formed(card._repr_html_()).find(".//table") is not None
+    assert len(card.to_frame()) >= 1
+    assert card.to_dict()["dstsp_floor"]["pairs"] == 2

@@ -62,6 +62,15 @@ def test_bad_truth_is_refused(forecast):
         forecast.band(1.5)
 
 
+def test_crps_is_that_of_scoringrules(forecast):
+    import scoringrules  # takes seconds, which other tests need not wait for
+
+    truth = np.random.default_rng(2).standard_normal((4, 2))
+    ensemble = np.moveaxis(forecast.paths, 0, -1)
+    expected = scoringrules.crps_ensemble(truth, ensemble, estimator="nrg", backend="numpy")
+    np.testing.assert_allclose(forecast.crps(truth), expected, rtol=1e-10)
+
+
 def test_the_valid_time_is_that_of_the_mean_over_paths():
     # two paths at distance 0.1 exp(0.5 t) on one side of a truth at rest, and at a third of that
     error = 0.1 * np.exp(0.5 * 0.1 * np.arange(1, 101))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,11 +17,27 @@ PALRNN = [sys.executable, "-m", "palrnn.cli.main"]
 
 @pytest.fixture(scope="session")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of `palrnn reproduce all --scale smoke`, from nothing to figures."""
-    folder = tmp_path_factory.mktemp("smoke") / "run"
-    words = ["reproduce", "all", "--scale", "smoke", "-o", str(folder), "--workers", "2", "-q"]
-    done = subprocess.run([*PALRNN, *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    """The folder of `palrnn reproduce all --scale smoke`, from nothing to figures.
+
+    It is read only, and made once for all processes that share the work of the tests: whoever comes second
+    waits.
+    """
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent  # what the workers have in common
+    folder, finished = place / "smoke" / "run", place / "smoke" / "finished"
+    try:
+        folder.parent.mkdir()
+    except FileExistsError:
+        end = time.monotonic() + 280
+        while not finished.exists() and time.monotonic() < end:
+            time.sleep(0.1)
+        assert finished.exists(), "the run that another process makes has not come to its end"
+    else:
+        words = ["reproduce", "all", "--scale", "smoke", "-o", str(folder), "--workers", "2", "-q"]
+        done = subprocess.run([*PALRNN, *words], capture_output=True, text=True, check=False)
+        finished.write_text(done.stderr if done.returncode else "")
+    assert not finished.read_text(), finished.read_text()
     return folder
 
 

@@ -72,9 +72,9 @@ def test_many_columns_are_forecast_by_components():
         ),
     )
     figure = fan_chart(wide, wide.fan, "fan")
-    assert figure.layout["yaxis"]["title"]["text"] == "component 1"
-    assert "principal components of the 20 standardised columns" in figure.summary
-    assert figure.downloads[0].content.startswith("ahead,component 1 data,")
+    assert figure.layout["yaxis"]["title"]["text"] == "PC 1"
+    assert "principal components (PC) of the 20 standardised columns" in figure.summary
+    assert figure.downloads[0].content.startswith("ahead,PC 1 data,")
 
 
 def test_why_there_is_no_forecast_is_said():

@@ -167,7 +167,7 @@ def test_many_columns_say_that_components_are_drawn(browser: Chromium, pages: di
     browser.open(pages["64 columns"])
     for key in ("attractor", "forecast", "power"):
         words = browser.run(f"document.querySelector('#{key} figcaption').textContent")
-        assert "principal components of the 64 standardised columns" in words
+        assert "principal components (PC) of the 64 standardised columns" in words
     browser.open(pages["one column"])
     assert "delay plane" in browser.run("document.querySelector('#attractor figcaption').textContent")
 

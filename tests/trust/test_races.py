@@ -6,13 +6,17 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from torture.run import ROOT
 
 
-def test_of_two_writers_one_is_refused_and_the_folder_is_the_others(tmp_path):
-    words = [sys.executable, "-m", "torture.races", str(tmp_path), "--pairs", "2", "--seed", "1"]
+@pytest.mark.parametrize("pairs", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_of_two_writers_one_is_refused_and_the_folder_is_the_others(tmp_path, pairs):
+    # the first pair trains; the torture races many, of all commands
+    words = [sys.executable, "-m", "torture.races", str(tmp_path), "--pairs", str(pairs), "--seed", "1"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout.splitlines()[-1])
     assert seen["faults"] == []
-    assert seen["pairs"] == 2
+    assert seen["pairs"] == pairs

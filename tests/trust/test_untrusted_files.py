@@ -22,7 +22,7 @@ def seen(tmp_path_factory):
         "torture.mutations",
         str(tmp_path_factory.mktemp("files")),
         "--count",
-        "250",
+        "120",
     ]
     done = subprocess.run([*words, "--seed", "1"], cwd=ROOT, capture_output=True, text=True, check=False)
     # a crash of the interpreter would be a negative code here
@@ -33,7 +33,7 @@ def seen(tmp_path_factory):
 def test_mutated_files_are_read_or_refused_in_one_line(seen):
     assert seen["faults"] == []
     assert {name: count["tried"] for name, count in seen["files"].items()} == dict.fromkeys(
-        seen["files"], 250
+        seen["files"], 120
     )
 
 

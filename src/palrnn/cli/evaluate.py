@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
+from palrnn.cli.listing import listing
 from palrnn.cli.settings import ConfigFile, options_of, write_settings
+
+if TYPE_CHECKING:
+    from palrnn.geometry import Bars
+    from palrnn.runs import Reconstruction
 
 
 @app.command("evaluate", epilog="Example: palrnn evaluate model.safetensors --reference held-out.csv --json")
@@ -42,6 +47,13 @@ def evaluate_command(
     protocol: Annotated[
         str | None, typer.Option(help="How D_stsp is counted: paper, alrnn-python or gtf (paper).")
     ] = None,
+    bars: Annotated[
+        str | None,
+        typer.Option(
+            help="Error bars by blocks, seeds (trained anew), sandwich, temperature, none or likelihood."
+        ),
+    ] = None,
+    draws: Annotated[int | None, typer.Option(help="Models behind each error bar (20).")] = None,
     figures: Annotated[Path | None, typer.Option(help="A folder to draw the figures into.")] = None,
     seed: Annotated[int | None, typer.Option(help="The seed of everything random (0).")] = None,
     config: ConfigFile = None,
@@ -56,6 +68,8 @@ def evaluate_command(
 
     voice = Voice(json, quiet)
     voice.compiling()
+    if draws is not None and bars is None:
+        raise ValueError("--draws are those of --bars, which is not given")
     if reference is not None and system is not None:
         raise ValueError("give --reference or --system, not both")
     if figures is not None:
@@ -76,4 +90,31 @@ def evaluate_command(
     verdict = result.verdict(settings)
     values = {"run": run, "reference": compared, "dt": result.dt, **card.to_dict()}
     values["verdict"] = verdict.to_dict()
-    voice.result(values, *verdict_lines(card, verdict), invariants_table([card], reference=compared))
+    parts: list[Any] = [*verdict_lines(card, verdict), invariants_table([card], reference=compared)]
+    if bars is not None:
+        found = _bars(result, bars, draws, settings.seed, voice)
+        values["bars"] = found.to_dict()
+        rows = [
+            (name, value, *found.interval(name))
+            for name, value in zip(found.names, found.values, strict=True)
+        ]
+        parts += [
+            f"90 % intervals over {len(found.draws)} models by {found.method}:",
+            listing(("figure", "model", "from", "to"), rows),
+        ]
+    voice.result(values, *parts)
+
+
+def _bars(result: Reconstruction, method: str, draws: int | None, seed: int, voice: Voice) -> Bars:
+    from palrnn.ensembles import bootstrap
+    from palrnn.ensembles.bootstrap import METHODS
+    from palrnn.runs.bars import training_data
+
+    how: dict[str, Any] = {"seed": seed} | ({} if draws is None else {"count": draws})
+    if method not in METHODS:
+        return result.bars(method, progress=voice.progress("error bars"), **how)
+    models: dict[str, Any] = {"models": draws or 20, "method": method, "seed": seed}
+    ensemble = bootstrap(
+        training_data(result), base=result, workers=1, progress=voice.progress("models"), **models
+    )
+    return result.bars(ensemble, progress=voice.progress("error bars"), **how)

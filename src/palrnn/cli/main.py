@@ -26,6 +26,7 @@ _COMMANDS = (
     "search",
     "tune",
     "evaluate",
+    "bootstrap",
     "filter",
     "geometry",
     "report",

@@ -32,6 +32,9 @@ def report_command(
     tune: Annotated[
         bool, typer.Option("--tune/--no-tune", help="Tune by evidence and compare before and after.")
     ] = True,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out gates, geometry and tuning, which take the longest.")
+    ] = False,
     config: Annotated[
         Path | None,
         typer.Option(help="Settings as TOML: [invariants] [filter] [geometry] [tuning]."),
@@ -58,7 +61,7 @@ def report_command(
     ]
     if len({result.name for result in results}) < len(results):
         results = [result.with_name(str(folder)) for result, folder in zip(results, runs, strict=True)]
-    views = [report_view(result, settings, voice, tune=tune) for result in results]
+    views = [report_view(result, settings, voice, tune=tune, quick=quick) for result in results]
     write_report(views, page, title, settings)
     size = f"{page.stat().st_size / 1e6:.1f} MB, {len(views)} run{'s' * (len(views) > 1)}"
     voice.result({"report": output, "runs": [numbers(run) for run in views]}, f"wrote {output} ({size})")
@@ -72,11 +75,19 @@ _WORDS = {
 }
 
 
-def report_view(result: Reconstruction, settings: ReportSettings, voice: Voice, *, tune: bool = True) -> Run:
+def report_view(
+    result: Reconstruction,
+    settings: ReportSettings,
+    voice: Voice,
+    *,
+    tune: bool = True,
+    quick: bool = False,
+) -> Run:
     """Return all that the report shows of ``result``; what its folder holds already takes no time."""
 
     def announce(name: str) -> None:
         voice.say(f"{result.name}: {_WORDS.get(name, name)}")
 
-    without = () if tune else ("tuning",)
+    long = ("diagnostics", "geometry", "tuning")
+    without = [name for name in long if quick or (name == "tuning" and not tune)]
     return result.view(settings, progress=voice.progress("tuning"), announce=announce, without=without)

@@ -7,20 +7,20 @@ from the file where the command line does not give them, and can write what it u
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import tomli_w
 import typer
 
-from palrnn.engine.config import Config, read_toml
-from palrnn.engine.files import write_text
-from palrnn.engine.plain import plain
+if TYPE_CHECKING:
+    from palrnn.engine.config import Config
 
 _NOT_SETTINGS = frozenset({"config", "output", "figures", "json", "quiet"})
 
 
 def _defaults_from(context: typer.Context, file: Path | None) -> Path | None:
     if file is not None:
+        from palrnn.engine.config import read_toml
+
         table = read_toml(file)
         known = {str(parameter.name) for parameter in context.command.params} - _NOT_SETTINGS
         unknown = sorted(set(table) - known)
@@ -48,6 +48,11 @@ def options_of(context: typer.Context, kind: type[Config]) -> dict[str, Any]:
 
 def write_settings(context: typer.Context, path: Path, *parts: Config) -> None:
     """Write the settings of this call, with the defaults of ``parts``; that file gives the same results."""
+    import tomli_w
+
+    from palrnn.engine.files import write_text
+    from palrnn.engine.plain import plain
+
     used = {name: value for part in parts for name, value in part.model_dump(mode="json").items()}
     used |= {name: value for name, value in context.params.items() if value is not None}
     known = {str(parameter.name) for parameter in context.command.params} - _NOT_SETTINGS

@@ -19,9 +19,10 @@ def status_command(
     quiet: QuietFlag = False,
 ) -> None:
     """Show what is done, running and failed, and how long the rest will take."""
+    from palrnn.coverage import coverage_status, is_coverage_folder
     from palrnn.paper import results_status
 
-    status = results_status(folder)
+    status = coverage_status(folder) if is_coverage_folder(folder) else results_status(folder)
     Voice(json, quiet).result(status, *_parts(status))
 
 

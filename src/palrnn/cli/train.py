@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time as clock
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
+
+if TYPE_CHECKING:
+    from palrnn.data import Dataset
+    from palrnn.forcing import TrainConfig
 
 _DATA, _TRAINING = "The series", "Training"
 
@@ -126,7 +130,11 @@ def train_command(
         given = data | {"config": file.training} | given
     listener = voice.progress("training")
     result = reconstruct(
-        series, run=output, progress=listener, on_data=lambda data: voice.say(repr(data)), **given
+        series,
+        run=output,
+        progress=listener,
+        on_data=lambda data, chosen: voice.say("\n".join([repr(data), *_chosen(data, chosen)])),
+        **given,
     )
     seconds, loss = clock.monotonic() - begun, result.losses[-1][1]
     card, verdict = result.invariants(), result.verdict()
@@ -134,3 +142,14 @@ def train_command(
     words = f"trained {result.model} with {result.forcing} in {seconds:.1f} s; the last loss is {loss:.4g}"
     values |= card.to_dict() | {"verdict": verdict.to_dict()}
     voice.result(values, words, invariants_table([card]), *verdict_lines(card, verdict), f"wrote {output}/")
+
+
+def _chosen(data: Dataset, config: TrainConfig) -> list[str]:
+    """Return the lines that say what training takes from the data, and why."""
+    forcing, remembered = config.forcing, data.suggested_tau
+    why = "as long as the part to train on remembers itself" if forcing.interval == remembered else "as given"
+    lines = [f"  {'forcing':<9}every {forcing.interval} steps (tau): {why}"]
+    usual, length = type(config)().sequence_length, config.sequence_length
+    if length == min(map(len, data.training)) < usual:
+        lines.append(f"  {'length':<9}{length} rows per sequence, the shortest trial, instead of {usual}")
+    return lines

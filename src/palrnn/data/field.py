@@ -14,7 +14,7 @@ import numba.experimental.function_type  # noqa: F401  (teaches Numba to take ad
 from numba import njit, types
 
 from palrnn.engine.checks import Floats
-from palrnn.engine.kernel import kernel
+from palrnn.engine.kernel import addressable
 
 _VECTOR, _MATRIX = types.float64[::1], types.float64[:, ::1]
 
@@ -25,7 +25,7 @@ class KernelArgument(types.WrapperAddressProtocol):
     def __init__(self, function: Callable[..., None], signature: Any) -> None:
         # a function of somebody else, perhaps typed into a notebook, has no place on disk to be cached
         ours = function.__module__.partition(".")[0] == "palrnn"
-        self._compiled: Any = (kernel if ours else njit(nogil=True, error_model="numpy"))(function)
+        self._compiled: Any = (addressable if ours else njit(nogil=True, error_model="numpy"))(function)
         self._signature = signature
         self.__module__, self._name = function.__module__, function.__qualname__
 

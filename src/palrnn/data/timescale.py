@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import fft
 
 from palrnn.data.standardize import Standardizer
 from palrnn.engine.checks import Floats, as_float, as_int, as_trials
@@ -79,8 +78,8 @@ def _period(memory: Floats) -> int:
 
 def _lagged(x: Floats, lags: int) -> Floats:
     """Return ``sum_t x_t x_{t+k}`` per column for ``k = 0 .. lags``, zero beyond the length of ``x``."""
-    length = fft.next_fast_len(2 * len(x), real=True)
-    sums = fft.irfft(np.abs(fft.rfft(x, length, axis=0)) ** 2, length, axis=0)
+    length = 1 << (2 * len(x) - 1).bit_length()
+    sums = np.fft.irfft(np.abs(np.fft.rfft(x, length, axis=0)) ** 2, length, axis=0)
     result = np.zeros((lags + 1, x.shape[1]))
     kept = min(lags + 1, len(x))
     result[:kept] = sums[:kept]

@@ -16,8 +16,9 @@ import ast
 import hashlib
 import sys
 import threading
+import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -25,20 +26,47 @@ from numba import njit
 from numba.core import event
 from threadpoolctl import ThreadpoolController
 
-from palrnn.engine.kernel_cache import KernelCache
-from palrnn.engine.kernel_library import KernelCompiler
+from palrnn.engine import compile_time
+from palrnn.engine.kernel_cache import KernelCache, PartCache
+from palrnn.engine.kernel_library import KernelCompiler, PartCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FLAGS = {"reassoc", "contract", "arcp", "nsz"}
+_njit: Any = njit  # its type does not know all of its options
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+}
 
 
 def kernel(function: F) -> F:
     """Compile ``function`` on first use: cached on disk, without the GIL, honest about NaN."""
-    flags: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": _FLAGS}
-    compiled: Any = njit(**flags, pipeline_class=KernelCompiler)(function)
-    if hasattr(compiled, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
-        compiled._cache = KernelCache(function, source_stamp(function.__module__))
+    return _compiled(function, no_cfunc_wrapper=True)
+
+
+def addressable(function: F) -> F:
+    """Compile ``function`` like `kernel`, such that its address can be an argument of kernels."""
+    return _compiled(function)
+
+
+def _compiled(function: F, **options: bool) -> F:
+    compiled: Any = _njit(**_OPTIONS, **options, pipeline_class=KernelCompiler)(function)
+    if not hasattr(compiled, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
+        return cast(F, compiled)
+    stamp = partial(source_stamp, function.__module__)
+    compiled._cache = KernelCache(function, stamp)
+
+    @cache
+    def part() -> Any:
+        bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        copied: Any = _njit(**_OPTIONS, **bare, pipeline_class=PartCompiler)(function)
+        copied._cache = PartCache(function, stamp)
+        return copied
+
+    # other kernels that call it copy its code: they are told of another face of it, made when first wanted
+    compiled.get_call_template = lambda types, named: part().get_call_template(types, named)
+    compiled.get_overload = lambda signature: part().get_overload(signature)
     return cast(F, compiled)
 
 
@@ -62,14 +90,23 @@ def source_stamp(module: str) -> str:
 
 def _imported(source: bytes) -> set[str]:
     names: set[str] = set()
+    for module, parts in _import_statements(source):
+        inside = {f"{module}.{part}" for part in parts}
+        # `from room import kernels` means the module; what its package imports besides is none of ours
+        names |= (inside & sys.modules.keys()) or {module}
+    return names
+
+
+@cache
+def _import_statements(source: bytes) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the modules that a source imports, each with the names that it takes from it."""
+    found: list[tuple[str, tuple[str, ...]]] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            found += [(alias.name, ()) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            parts = {f"{node.module}.{alias.name}" for alias in node.names}
-            # `from room import kernels` means the module; what its package imports besides is none of ours
-            names |= (parts & sys.modules.keys()) or {node.module}
-    return names
+            found.append((node.module, tuple(alias.name for alias in node.names)))
+    return found
 
 
 @kernel
@@ -111,18 +148,26 @@ def on_compile(say: Callable[[], None]) -> None:
     _listener.say = say
 
 
-class _Once(event.Listener):
+class _Compilation(event.Listener):
+    """Says so once, and counts the time; Numba compiles in one thread at a time, callers around callees."""
+
     def __init__(self) -> None:
         self.say: Callable[[], None] | None = None
+        self._depth, self._begun = 0, 0.0
 
     def on_start(self, event: Any) -> None:
+        if self._depth == 0:
+            self._begun = time.monotonic()
+        self._depth += 1
         say, self.say = self.say, None
         if say is not None:
             say()
 
     def on_end(self, event: Any) -> None:
-        pass
+        self._depth -= 1
+        if self._depth == 0:
+            compile_time.add(time.monotonic() - self._begun)
 
 
-_listener = _Once()
+_listener = _Compilation()
 event.register("numba:compile", _listener)

@@ -19,17 +19,18 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import llvmlite
 import numba
 from numba.core import config
-from numba.core.compiler import CompileResult
+from numba.core.compiler import CompileResult, compile_result
 from numba.core.serialize import dumps
 
 from palrnn.engine import processors
+from palrnn.engine.kernel_library import PartLibrary, entry_of_part
 
 _settings: Any = config  # its attributes are made at run time
 _DIGEST = hashlib.sha256
@@ -40,14 +41,16 @@ _warned = threading.Event()
 
 
 class KernelCache:
-    """The cache of one kernel, with the methods that Numba calls; ``stamp`` stands for its sources."""
+    """The cache of one kernel, with the methods that Numba calls; ``stamp()`` stands for its sources.
 
-    def __init__(self, function: Callable[..., Any], stamp: str) -> None:
+    That is asked when a file is wanted, so that importing a module does not read sources.
+    """
+
+    def __init__(self, function: Callable[..., Any], stamp: Callable[[], str]) -> None:
         code = function.__code__
         self._source = Path(code.co_filename)
         self._base = f"{self._source.stem}.{function.__qualname__}".replace("<", "").replace(">", "")
-        self._cells = dumps(tuple(cell.cell_contents for cell in function.__closure__ or ()))
-        self._key = (numba.__version__, llvmlite.__version__, sys.version, stamp, code.co_code)
+        self._function, self._stamp = function, stamp
         self._enabled = True
 
     @property
@@ -81,8 +84,11 @@ class KernelCache:
                 data = (folder / name).read_bytes()
                 digest, body = data[:_SIZE], data[_SIZE:]
                 if digest == _DIGEST(key + body).digest():
-                    return CompileResult._rebuild(context, *pickle.loads(body))
+                    return self._rebuilt(context, pickle.loads(body))
         return None
+
+    def _rebuilt(self, context: Any, parts: Any) -> Any:
+        return CompileResult._rebuild(context, *parts)
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a compiled kernel in the first place that takes it."""
@@ -115,13 +121,44 @@ class KernelCache:
         # the width of registers is written into kernels as constants, which Numba does not know of
         width, checked = processors.has_wide_registers(), bool(_settings.BOUNDSCHECK)
         target = repr((str(signature), codegen.magic_tuple(), width, checked, self._cells))
+        versions = (numba.__version__, llvmlite.__version__, sys.version, self._stamp())
         short = _DIGEST(target.encode()).hexdigest()[:16]
-        return f"{self._base}.{sys.implementation.cache_tag}-{short}.kernel", repr(
-            (self._key, target)
-        ).encode()
+        key = (*versions, self._function.__code__.co_code, target)
+        return f"{self._base}.{sys.implementation.cache_tag}-{short}.kernel", repr(key).encode()
+
+    @cached_property
+    def _cells(self) -> bytes:
+        return dumps(tuple(cell.cell_contents for cell in self._function.__closure__ or ()))
 
     def _folders(self) -> Iterator[Path]:
         return iter(_folders(self._source.parent, _settings.CACHE_DIR))
+
+
+class PartCache(KernelCache):
+    """The cache of a function as kernels copy it (`kernel_library.PartLibrary`)."""
+
+    def __init__(self, function: Callable[..., Any], stamp: Callable[[], str]) -> None:
+        super().__init__(function, stamp)
+        self._base += ".part"
+
+    def _rebuilt(self, context: Any, parts: Any) -> Any:
+        data, described, environment, signature, objectmode, lifted, annotation, init, known = parts
+        for function in init:
+            function()
+        return compile_result(
+            typing_context=context.typing_context,
+            target_context=context,
+            entry_point=entry_of_part(described.qualname),
+            type_annotation=annotation,
+            signature=signature,
+            objectmode=objectmode,
+            lifted=lifted,
+            fndesc=described,
+            library=PartLibrary.restored(context.codegen(), data),
+            environment=environment,
+            reload_init=init,
+            referenced_envs=known,
+        )
 
 
 @cache

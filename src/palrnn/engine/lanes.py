@@ -6,6 +6,7 @@ let a kernel write it down, in terms that every processor has:
 
     total = fma(load_broadcast(a, i), load(b, j), total)    # 16 float32 multiplications and additions at once
 
+Words on lanes also take eight rows of lanes at once (`eight`, `load_rows`), as many as are kept in registers.
 Offsets count elements from the array's beginning; arrays are contiguous; nothing is checked. The number of
 lanes depends on the processor (`lane_count`), the result of a loop over them does not. Tiles of sums, which
 need more than words, are written with `vector_code`.
@@ -21,6 +22,9 @@ from numba.extending import intrinsic, models, register_model
 
 from palrnn.engine import vector_code
 from palrnn.engine.vector_code import REGISTER_BYTES
+
+#: Rows that are worked on at once: as many sums as fit into registers on every processor.
+EIGHT = 8
 
 
 class LanesType(types.Type):
@@ -121,7 +125,7 @@ def broadcast(typing: Any, value: Any) -> Any:
 @intrinsic
 def add(typing: Any, a: Any, b: Any) -> Any:
     """``a + b``."""
-    return a(a, b), lambda context, builder, signature, arguments: builder.fadd(*arguments)
+    return _each(lambda builder, lanes, values: builder.fadd(*values), a, b)
 
 
 @intrinsic
@@ -145,37 +149,124 @@ def sqrt(typing: Any, a: Any) -> Any:
 @intrinsic
 def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """``a * b + c``, rounded once."""
-    return a(a, b, c), lambda context, builder, signature, arguments: _call(builder, "fma", a, arguments)
+    return _each(lambda builder, lanes, values: _call(builder, "fma", lanes, values), a, b, c)
 
 
 @intrinsic
 def maximum(typing: Any, a: Any, low: Any) -> Any:
     """``max(a, low)``; NaN in ``a`` stays NaN."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("<", *arguments), arguments[1], arguments[0])
+    def larger(builder: Any, lanes: LanesType, values: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("<", *values), values[1], values[0])
 
-    return a(a, low), generate
+    return _each(larger, a, low)
 
 
 @intrinsic
 def where_greater(typing: Any, a: Any, b: Any, value: Any) -> Any:
     """``value`` in the lanes where ``a > b``, else 0."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        greater = builder.fcmp_ordered(">", *arguments[:2])
-        return builder.select(greater, arguments[2], ir.Constant(arguments[2].type, None))
+    def chosen(builder: Any, lanes: LanesType, values: Any) -> Any:
+        greater = builder.fcmp_ordered(">", *values[:2])
+        return builder.select(greater, values[2], ir.Constant(values[2].type, None))
 
-    return a(a, b, value), generate
+    return _each(chosen, a, b, value)
 
 
 @intrinsic
 def flush_small(typing: Any, a: Any, tiny: Any) -> Any:
     """``a``, with 0 in the lanes where ``|a| < tiny``; NaN stays NaN."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        size = _call(builder, "fabs", a, arguments[:1])
-        small = builder.fcmp_ordered("<", size, arguments[1])
-        return builder.select(small, ir.Constant(arguments[0].type, None), arguments[0])
+    def flushed(builder: Any, lanes: LanesType, values: Any) -> Any:
+        size = _call(builder, "fabs", lanes, values[:1])
+        small = builder.fcmp_ordered("<", size, values[1])
+        return builder.select(small, ir.Constant(values[0].type, None), values[0])
 
-    return a(a, tiny), generate
+    return _each(flushed, a, tiny)
+
+
+@intrinsic
+def eight(typing: Any, value: Any) -> Any:
+    """Eight rows, all of them ``value``."""
+    rows = types.UniTuple(value, EIGHT)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.make_tuple(builder, rows, [arguments[0]] * EIGHT)
+
+    return rows(value), generate
+
+
+@intrinsic
+def load_rows(typing: Any, array: Any, offset: Any, width: Any) -> Any:
+    """Eight rows of lanes: the elements from ``offset``, ``offset + width``, ... on."""
+    rows = types.UniTuple(LanesType(array.dtype), EIGHT)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = context.get_value_type(rows.dtype).as_pointer()
+        loaded = []
+        for place in _places(context, builder, signature.args[0], *arguments):
+            loaded.append(builder.load(builder.bitcast(place, pointer)))
+            loaded[-1].align = array.dtype.bitwidth // 8
+        return context.make_tuple(builder, rows, loaded)
+
+    return rows(array, types.intp, types.intp), generate
+
+
+@intrinsic
+def store_rows(typing: Any, array: Any, offset: Any, width: Any, rows: Any) -> Any:
+    """Write eight rows of lanes to the elements from ``offset``, ``offset + width``, ... on."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        places = _places(context, builder, signature.args[0], *arguments[:3])
+        for r, place in enumerate(places):
+            value = builder.extract_value(arguments[3], r)
+            stored = builder.store(value, builder.bitcast(place, value.type.as_pointer()))
+            stored.align = array.dtype.bitwidth // 8
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, rows), generate
+
+
+@intrinsic
+def fma_column(typing: Any, array: Any, offset: Any, width: Any, row: Any, sums: Any) -> Any:
+    """``sums`` plus ``row`` times the elements at ``offset``, ``offset + width``, ..., one for each sum."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        values = []
+        for r, place in enumerate(_places(context, builder, signature.args[0], *arguments[:3])):
+            factor = vector_code.broadcast(builder, context.get_value_type(row), builder.load(place))
+            total = builder.extract_value(arguments[4], r)
+            values.append(_call(builder, "fma", row, [factor, arguments[3], total]))
+        return context.make_tuple(builder, sums, values)
+
+    return sums(array, types.intp, types.intp, row, sums), generate
+
+
+def _places(context: Any, builder: Any, array_type: Any, array: Any, offset: Any, width: Any) -> list[Any]:
+    """Return the addresses of eight elements, ``width`` apart."""
+    places = []
+    for r in range(EIGHT):
+        places.append(_address(context, builder, array_type, array, offset))
+        offset = builder.add(offset, width) if r < EIGHT - 1 else offset
+    return places
+
+
+def _each(emit: Any, *kinds: Any) -> Any:
+    """Return an intrinsic's signature and code: ``emit`` on lanes, or on each of eight rows of lanes.
+
+    What is not in rows is the same for all of them.
+    """
+    many = [isinstance(kind, types.UniTuple) for kind in kinds]
+    lanes = kinds[0].dtype if many[0] else kinds[0]
+    result = types.UniTuple(lanes, EIGHT) if any(many) else lanes
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not any(many):
+            return emit(builder, lanes, arguments)
+        rows = []
+        for r in range(EIGHT):
+            pairs = zip(arguments, many, strict=True)
+            rows.append(emit(builder, lanes, [builder.extract_value(x, r) if m else x for x, m in pairs]))
+        return context.make_tuple(builder, result, rows)
+
+    return result(*kinds), generate

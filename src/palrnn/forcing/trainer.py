@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.data import Standardizer
+from palrnn.engine import compile_time
 from palrnn.engine.checks import Floats, as_float, as_instance, as_series, as_trials
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.kernel import pin_blas
@@ -311,11 +312,12 @@ def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) ->
         rates=config.learning_rates(state.done, end),
         clip=np.inf if config.gradient_clip is None else config.gradient_clip,
     )
-    begun = time.perf_counter()
+    begun, compiled = time.perf_counter(), compile_time.spent()
     losses, norms = state.loss[now], state.gradient_norm[now]
     diverged = run_updates(state.template, theta, first, second, todo, losses, norms)
     state.strength[now] = strengths
-    state.seconds[now] = (time.perf_counter() - begun) / (end - state.done)
+    taken = time.perf_counter() - begun - (compile_time.spent() - compiled)
+    state.seconds[now] = max(taken, 0.0) / (end - state.done)
     finite = bool(np.isfinite(theta).all())
     if diverged >= 0 or not finite:
         failed = state.done + diverged + 1 if diverged >= 0 else end
@@ -326,4 +328,7 @@ def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) ->
 
 def _figures(state: TrainState) -> dict[str, float]:
     recent = slice(max(0, state.done - BLOCK), state.done)
-    return {"loss": float(state.loss[recent].mean()), "updates/s": float(1.0 / state.seconds[recent].mean())}
+    return {
+        "loss": float(state.loss[recent].mean()),
+        "updates/s": float(1.0 / max(state.seconds[recent].mean(), 1e-9)),
+    }

@@ -1,5 +1,6 @@
 """How sharp each objective is: the ITF Fisher, the observed information by Louis, and their mismatch."""
 
+from palrnn.geometry.bars import Bars, model_bars
 from palrnn.geometry.comparison import Mismatch, curvature_gap, mismatch, subspace_overlap
 from palrnn.geometry.config import GeometryConfig, InformationConfig
 from palrnn.geometry.exact import ExactInformation
@@ -7,6 +8,7 @@ from palrnn.geometry.geometries import compare_geometries, observed_information
 from palrnn.geometry.gibbs import SandwichPosterior, gibbs_posterior
 from palrnn.geometry.information import IndefiniteInformationWarning, ObservedInformation
 from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
+from palrnn.geometry.likelihood import LikelihoodPosterior, likelihood_posterior
 from palrnn.geometry.louis import LouisTerms, louis_terms
 from palrnn.geometry.paper_target import PaperPathDerivatives, paper_path_derivatives
 from palrnn.geometry.path_information import PathInformation, path_information
@@ -22,6 +24,7 @@ from palrnn.geometry.summary import GeometryComparison
 from palrnn.geometry.toy import ToyInformation, ToyStudy, toy_information, toy_series, toy_study
 
 __all__ = [
+    "Bars",
     "ExactInformation",
     "GeometryComparison",
     "GeometryConfig",
@@ -30,6 +33,7 @@ __all__ = [
     "InformationConfig",
     "InvariantErrorBars",
     "LaplacePosterior",
+    "LikelihoodPosterior",
     "LouisTerms",
     "Mismatch",
     "ModelDraws",
@@ -47,8 +51,10 @@ __all__ = [
     "itf_fisher",
     "itf_trace",
     "laplace",
+    "likelihood_posterior",
     "louis_terms",
     "mismatch",
+    "model_bars",
     "observed_information",
     "paper_path_derivatives",
     "path_information",

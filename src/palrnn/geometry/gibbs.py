@@ -95,7 +95,8 @@ def gibbs_posterior(
     deviation of the prior around the model. A driven model needs its ``inputs (T, K)``.
 
     Bars that come of it are about the parameters to which training by this loss converges. Where the
-    observations are noisy these are not the true ones, and no spread covers the difference.
+    observations are noisy these are not the true ones, and no spread covers the difference: see
+    `likelihood_posterior`.
     """
     calibration = one_of(calibration, "calibration", CALIBRATIONS)
     most = drift_of(model).theta.size - 1

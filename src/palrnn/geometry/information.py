@@ -10,8 +10,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh
-from scipy.special import logsumexp
 
 from palrnn.engine.checks import Floats, as_floats, as_int
 from palrnn.engine.kernel import pin_blas
@@ -180,6 +178,8 @@ class ObservedInformation(ABC):
 
     def leading(self, k: int = 50, *, seed: int = 0) -> tuple[Floats, Floats]:
         """Return the ``k`` largest eigenvalues of the observed information and their vectors, by Lanczos."""
+        from scipy.sparse.linalg import LinearOperator, eigsh
+
         pin_blas()
         size = self.parameters
         k = as_int(k, "k", least=1, most=size - 1)
@@ -210,6 +210,8 @@ class ObservedInformation(ABC):
     @property
     def log_evidence(self) -> float:
         """The log of the mean over passes of the estimates of the evidence, each of which is unbiased."""
+        from scipy.special import logsumexp
+
         values = [found.log_evidence for found in self.filtered]
         return float(logsumexp(values) - math.log(len(values)))
 

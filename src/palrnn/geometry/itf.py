@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from palrnn.engine.checks import Floats, as_floats, as_int, as_series, frozen
 from palrnn.engine.gaps import refuse_gap_at_start
@@ -159,6 +158,8 @@ class ITFOperator:
 
     def leading(self, k: int = 50, *, seed: int = 0) -> tuple[Floats, Floats]:
         """Return the ``k`` largest eigenvalues, largest first, and their vectors ``(p, k)``, by Lanczos."""
+        from scipy.sparse.linalg import LinearOperator, eigsh
+
         pin_blas()
         k = as_int(k, "k", least=1, most=self.shape[0] - 1)
         start = generator(seed).standard_normal(self.shape[0])

@@ -25,7 +25,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from palrnn.engine.checks import HUGE, Floats, as_floats, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
@@ -183,6 +182,8 @@ class LouisTerms:
 
     def leading(self, k: int = 50, *, seed: int = 0) -> tuple[Floats, Floats]:
         """Return the ``k`` largest eigenvalues of the observed information and their vectors, by Lanczos."""
+        from scipy.sparse.linalg import LinearOperator, eigsh
+
         pin_blas()
         size = self.scores.shape[2]
         k = as_int(k, "k", least=1, most=size - 1)

@@ -23,7 +23,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr
 
 from palrnn.engine.checks import Floats, as_shape
 from palrnn.geometry.path_moments import LinearPath, filtered_beliefs, linear_path
@@ -86,6 +85,8 @@ def _weight_and_gradient(
     The adjoint carries (a, A), the derivatives of what follows in mean and covariance of the belief,
     backwards.
     """
+    from scipy.special import log_ndtr
+
     path = linear_path(model, x, codes, inputs)
     weight, (means, _, covs, ahead) = filtered_beliefs(path)
     dim, with_gates = means.shape[1], has_gate_parameters(model.drift)

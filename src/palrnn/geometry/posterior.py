@@ -101,6 +101,9 @@ def laplace(
     and eigenvectors ``(p, r)``, as ``leading`` of the operators gives. ``prior_std`` is the deviation of
     the prior around the model's own parameters; it rules where the data is silent, null directions
     included.
+
+    Bars on parameters that hold under observation noise are those of `likelihood_posterior`; see
+    docs/uncertainty.md for what holds when.
     """
     drift = drift_of(model)
     prior = as_float(prior_std, "prior_std", above=0.0)
@@ -175,7 +178,8 @@ def invariant_error_bars(
 
     Each model runs freely from the first reference point for ``steps`` steps after ``discard``. The
     settings are those of `quantities_of_interest`; a driven model needs the ``inputs (T, K)`` of the
-    reference.
+    reference. The draws to recommend are those of `bootstrap` (docs/uncertainty.md); `model_bars` has more
+    figures.
     """
     as_instance(posterior, "posterior", ModelDraws)
     steps = as_int(steps, "steps", least=20)

@@ -15,15 +15,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
 
 from palrnn.engine.checks import Floats
 from palrnn.model import ALRNN, Surrogate
 from palrnn.model.inputs import input_parameters
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Codes = NDArray[np.bool_]
 
@@ -71,6 +73,8 @@ class ScoreMap:
 
     def block(self, c: int) -> csr_array:
         """Return Psi of the code numbered ``c`` on the features [z, 1, s]: ``(E (M+1+K), p)``."""
+        from scipy.sparse import csr_array
+
         columns, block = self.shape[2], int(np.prod(self.shape[1:]))
         psi = self.matrix[c * block : (c + 1) * block]
         if self.inputs is None:
@@ -107,6 +111,8 @@ def score_map(
     Each entry is one call of the pullback: r^T dF/dtheta at a unit state and for a unit row r, less that at
     zero.
     """
+    from scipy.sparse import vstack
+
     different, which = np.unique(codes, axis=0, return_inverse=True)
     parts = [_probed(drift, code, with_gates) for code in different]
     rows = drift.latent_dim + (drift.gated if with_gates else 0)
@@ -117,6 +123,8 @@ def score_map(
 @score_map.register
 def _(drift: ALRNN, codes: Codes, with_gates: bool = False, inputs: Floats | None = None) -> ScoreMap:
     """d/dA_i: (i, i); d/dW_ij: (i, j) where the gate of j is open; d/dh_i: (i, 1)."""
+    from scipy.sparse import csr_array
+
     different, which = np.unique(codes, axis=0, return_inverse=True)
     rows, columns, weights = entries(drift, different)
     dim, size = drift.latent_dim, len(rows)
@@ -203,6 +211,8 @@ def _pulled(drift: Any, codes: Codes, weights: Floats, with_gates: bool) -> Floa
 
 def _probed(drift: Any, code: Codes, with_gates: bool) -> csr_array:
     """Return Psi(c) of one code, ``(E (M+1), p)``."""
+    from scipy.sparse import csr_array
+
     dim, gated = drift.latent_dim, drift.gated
     points = np.concatenate([np.eye(dim), np.zeros((1, dim))])
 

@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit, log_ndtr
-from scipy.stats import spearmanr
 
 from palrnn.engine.checks import Floats, as_float, as_floats, as_int, as_series
 from palrnn.engine.progress import Progress, listening
@@ -73,6 +71,8 @@ def toy_information(x: ArrayLike, a0: float, a1: float, sigma: float, gate_std: 
 
 
 def _decomposed(series: Floats, a0: float, a1: float, sigma: float, gate_std: float) -> ToyInformation:
+    from scipy.special import expit, log_expit, log_ndtr
+
     a = np.array([as_float(a0, "a0"), as_float(a1, "a1")])
     variance = as_float(sigma, "sigma", above=0.0) ** 2
     before, after = series[:-1], series[1:]
@@ -138,6 +138,8 @@ class ToyStudy:
     @property
     def correlations(self) -> Correlations:
         """Gate noise with entropy, entropy with MIR, entropy with log10 trace, over all runs."""
+        from scipy.stats import spearmanr
+
         gates = np.repeat(self.gate_stds, self.mir.shape[1])
         entropy = self.entropy_bits.ravel()
         pairs = ((gates, entropy), (entropy, self.mir.ravel()), (entropy, self.log10_trace.ravel()))

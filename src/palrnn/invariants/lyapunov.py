@@ -229,8 +229,9 @@ def _(
 ) -> int:
     WT = np.ascontiguousarray(drift.W.T)
     noises = (gate_std, process, uniforms)
+    room = (np.empty_like(WT), np.empty_like(V), np.empty_like(z))
     return kernels.alrnn_tangents(
-        drift.A, WT, drift.h, drift.gated, *noises, steps, BOUND, z, V, first, block, sums
+        drift.A, WT, drift.h, drift.gated, *noises, steps, BOUND, z, V, first, block, sums, room
     )
 
 
@@ -243,8 +244,10 @@ class _SystemRun:
 
     def carry(self, V: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
         field, jacobian = self.system.field, self.system.jacobian
+        dim = len(self.z)
+        room = (np.empty((dim, dim)), *np.empty((3, dim)), *np.empty((3, *V.shape)))
         return kernels.system_tangents(
-            field, jacobian, self.parameters, self.dt, steps, BOUND, self.z, V, first, block, sums
+            field, jacobian, self.parameters, self.dt, steps, BOUND, self.z, V, first, block, sums, room
         )
 
 

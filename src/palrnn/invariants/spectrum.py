@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.ndimage import gaussian_filter1d
 
 from palrnn.engine.checks import Floats, as_float, as_series
 from palrnn.engine.gaps import refuse_empty_columns
@@ -19,6 +18,8 @@ def power_spectrum(x: ArrayLike, *, sigma: float = 20.0) -> Floats:
     of more than a sixth of the spectrum, which counts below 240 steps; below 16 there is no spectrum to speak
     of. A constant column has none and gives zeros. A gap (NaN) counts as the mean of what was seen.
     """
+    from scipy.ndimage import gaussian_filter1d
+
     series = as_series(x, allow_nan=True)
     refuse_empty_columns([series], "x")
     if len(series) < _LEAST:

@@ -7,12 +7,15 @@ goes next and how predictable that is are invariants too, and they survive any c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
 
 from palrnn.engine.checks import Floats, as_int
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Integers = NDArray[np.int64]
 
@@ -114,6 +117,8 @@ def _labels(bits: NDArray[np.bool_]) -> Integers:
 
 
 def _transitions(symbols: Integers, count: int) -> csr_array:
+    from scipy.sparse import csr_array
+
     here, there = symbols[:-1], symbols[1:]
     leaving = np.bincount(here, minlength=count)
     chances = csr_array((1.0 / leaving[here], (here, there)), shape=(count, count))

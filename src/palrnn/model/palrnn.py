@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_shape
 from palrnn.engine.seeds import generator
@@ -185,6 +184,8 @@ class PALRNN:
 
 def gate_probabilities(inputs: Floats, gate_std: float) -> Floats:
     """Return the chance Phi(u / gate_std) of each gate to be open (eq. probit); 0 or 1 where it is hard."""
+    from scipy.special import ndtr
+
     return np.asarray(ndtr(inputs / gate_std) if gate_std > 0 else np.where(inputs > 0, 1.0, 0.0))
 
 

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
-from scipy.stats import t as student
 
 from palrnn.engine.checks import Floats, as_int, as_shape
 from palrnn.engine.seeds import generator
@@ -44,6 +42,9 @@ class Association(NamedTuple):
 
 def spearman(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     """Return the rank correlation of ``a (n,)`` and ``b (n,)`` and its p-value; NaN where one is constant."""
+    from scipy.stats import rankdata
+    from scipy.stats import t as student
+
     a, b = _pair(a, b)
     r = float(_correlations(rankdata(a), rankdata(b)))
     if not math.isfinite(r) or abs(r) >= 1:
@@ -57,6 +58,8 @@ def partial_spearman(a: ArrayLike, b: ArrayLike, *controls: ArrayLike) -> float:
 
     NaN where the controls explain one of them completely.
     """
+    from scipy.stats import rankdata
+
     a, b = _pair(a, b)
     ranks = [rankdata(as_shape(control, "control", a.shape)) for control in controls]
     others = np.column_stack([np.ones(len(a)), *ranks])
@@ -74,6 +77,8 @@ def association(
 
     All are NaN for fewer than three pairs.
     """
+    from scipy.stats import rankdata
+
     if np.size(a) < 3:
         return Association(UNKNOWN, math.nan, UNKNOWN)
     a, b = _pair(a, b)
@@ -129,6 +134,8 @@ def _resamples(count: int, resamples: int, seed: int) -> NDArray[np.int64]:
 
 def _partials(a: Floats, b: Floats, control: Floats) -> Floats:
     """Return the partial rank correlation of each row ``(..., n)``."""
+    from scipy.stats import rankdata
+
     ranks = rankdata(control, axis=-1)
     left = [_residuals(rankdata(values, axis=-1), ranks) for values in (a, b)]
     return _correlations(*left)

@@ -47,9 +47,9 @@ class Coordinates:
         variances, directions = variances[::-1], directions[:, ::-1][:, :most]
         directions = directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(most)])
         shares = variances[:most] / variances.sum()
-        names = tuple(f"component {i + 1}" for i in range(most))
+        names = tuple(f"PC {i + 1}" for i in range(most))
         note = (
-            f"Drawn are the {most} leading principal components of the {dim} standardised columns, with "
+            f"Drawn are the {most} leading principal components (PC) of the {dim} standardised columns, with "
             f"{percent(shares.sum())} of their variance ({', '.join(map(percent, shares))})."
         )
         return cls(names, mean, directions / scale[:, None], note)

@@ -12,10 +12,17 @@ from palrnn.runs.folder import Findings, RunFolder
 from palrnn.runs.prediction import Imputed, Tracking
 from palrnn.runs.reconstruction import Reconstruction
 from palrnn.runs.record import RunRecord, SearchTable, TuningSettings, TuningTask
-from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
+from palrnn.runs.settings import (
+    BarSettings,
+    FilterSettings,
+    GeometrySettings,
+    InvariantSettings,
+    ReportSettings,
+)
 from palrnn.runs.training import reconstruct
 
 __all__ = [
+    "BarSettings",
     "FilterSettings",
     "Findings",
     "GeometrySettings",

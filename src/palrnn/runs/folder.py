@@ -15,6 +15,15 @@ Whoever writes holds the lock, and a folder that palrnn did not make is not writ
 A finding is kept in memory, and here as well. It counts only for the key (version, model, data, settings)
 under which it was kept, and only as it was written: a file that somebody has edited or damaged is computed
 again.
+
+Error bars are the finding ``bars``, ``findings/bars.json``, with `Bars.to_dict` under ``found``:
+
+    {"method": "blocks", "coverage": 0.9, "models": 20,
+     "figures": {"exponent 1": {"value": 0.91, "low": 0.85, "high": 0.95, "draws": [0.9, null, ...]}, ...}}
+
+``value`` is that of the model itself, ``low`` and ``high`` the ends of the interval (null: no answer in half
+of the draws). Figures: ``exponent K``, ``Kaplan-Yorke dimension``, ``D_stsp``, ``D_H``, ``fixed point K
+COLUMN``, ``fixed point K |eigenvalue J|``, ``curvature gap``.
 """
 
 from __future__ import annotations

@@ -16,12 +16,14 @@ from palrnn.engine.config import Config
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.geometry import (
+    Bars,
     GeometryComparison,
     InvariantErrorBars,
     ModelDraws,
     compare_geometries,
     invariant_error_bars,
     laplace,
+    model_bars,
 )
 from palrnn.inference import (
     Evidence,
@@ -37,12 +39,18 @@ from palrnn.model import Forcing, as_forcing
 from palrnn.model.inputs import checked_inputs
 from palrnn.report.document import write_report
 from palrnn.report.view import Run
-from palrnn.runs import prediction, tuning, view
+from palrnn.runs import bars, prediction, tuning, view
 from palrnn.runs.advice import advice
 from palrnn.runs.folder import Result, RunFolder
 from palrnn.runs.prediction import Imputed, Tracking
 from palrnn.runs.record import TuningSettings, TuningTask
-from palrnn.runs.settings import FilterSettings, GeometrySettings, InvariantSettings, ReportSettings
+from palrnn.runs.settings import (
+    BarSettings,
+    FilterSettings,
+    GeometrySettings,
+    InvariantSettings,
+    ReportSettings,
+)
 from palrnn.runs.state import RunState
 from palrnn.tuning import Comparison
 
@@ -272,6 +280,52 @@ class Reconstruction(RunState):
             )
             for name, information in found.informations().items()
         }
+
+    def bars(
+        self,
+        draws: ModelDraws | str = "sandwich",
+        settings: BarSettings | None = None,
+        *,
+        data: Any = None,
+        progress: Progress | None = quiet,
+        **changes: Any,
+    ) -> Bars:
+        """Return intervals on exponents, dimension, fixed points, D_stsp, D_H and the curvature gap.
+
+        ``draws`` are models that stand for what is not known: an `Ensemble` of `bootstrap`, a posterior, or
+        the name of one that is made here: "likelihood", or the Gibbs posterior of teacher forcing with
+        "sandwich", "temperature" or "none" (docs/uncertainty.md says which to use). These want the
+        training ``data`` again, anything that `reconstruct` takes, unless the run knows their file. The
+        ``changes`` are settings of `BarSettings`.
+        """
+        chosen = _chosen(BarSettings, settings, changes)
+        if isinstance(draws, str):
+            method, posterior = draws, bars.posterior(self, draws, data, chosen)
+        else:
+            method, posterior = getattr(draws, "method", type(draws).__name__), draws
+        digest, first = bars.digest(posterior, chosen), first_whole_row(self.held, "reference")
+
+        def gap(drift: Any) -> dict[str, float]:
+            rows = self.x[first : first + chosen.gap_rows]
+            return {"curvature gap": bars.gap(self.probabilistic.with_drift(drift), rows, self.forcing)}
+
+        def work() -> Bars:
+            return model_bars(
+                posterior,
+                self.held[first:],
+                method=method,
+                count=chosen.count,
+                standardizer=self.standardizer,
+                steps=chosen.steps,
+                discard=chosen.discard,
+                dt=self.dt or 1.0,
+                columns=self.columns,
+                extra=gap if chosen.gap_rows else None,
+                seed=chosen.seed,
+                progress=progress,
+            )
+
+        return self._once("bars", chosen, work, Bars.from_dict, method=method, draws=digest)
 
     def evidence(self, length: int = 32, *, progress: Progress | None = None, **settings: Any) -> Evidence:
         """Return the log evidence of held-out windows; the settings are those of `windowed_evidence`."""

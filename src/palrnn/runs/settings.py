@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from palrnn.engine.checks import Floats
-from palrnn.engine.config import Config, Count, Level, Seed, Whole
+from palrnn.engine.config import Config, Count, Level, Positive, Seed, Whole
 from palrnn.engine.gaps import whole_rows
 from palrnn.geometry import GeometryConfig
 from palrnn.inference import FilterConfig
@@ -33,6 +33,21 @@ class InvariantSettings(Config):
     long_steps: Annotated[Count, Field(ge=1000)] = 100_000
     process_std: Level | None = None
     lyapunov: float | None = None
+    seed: Seed = 0
+
+
+class BarSettings(Config):
+    """Free runs of ``steps`` after ``discard`` of ``count`` models, and the curvature gap of each.
+
+    The gap is that of the first ``gap_rows`` held-out rows; 0 leaves it out. ``prior_std`` holds what the
+    data are silent about, where a posterior is made.
+    """
+
+    count: Annotated[Count, Field(ge=2)] = 20
+    steps: Annotated[Count, Field(ge=20)] = 9000
+    discard: Whole = 1000
+    gap_rows: Annotated[Whole, Field(le=2000)] = 50
+    prior_std: Positive = 0.01
     seed: Seed = 0
 
 

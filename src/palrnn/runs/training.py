@@ -47,7 +47,7 @@ def reconstruct(
     config: TrainConfig | None = None,
     run: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-    on_data: Callable[[Dataset], object] | None = None,
+    on_data: Callable[[Dataset, TrainConfig], object] | None = None,
     **settings: Any,
 ) -> Reconstruction:
     """Train a surrogate of the system behind ``x``.
@@ -76,7 +76,8 @@ def reconstruct(
     - ``config``: settings of training to start from; what is given beside them wins. A training of 10,000
       updates or more keeps the best of ten models measured on the way (``keep``, ``evaluate_every``), by
       D_stsp and by whether long runs of it live; they are measured on the part to train on.
-    - ``on_data``: is shown the `Dataset` before training starts, which tells what is used and left out.
+    - ``on_data``: is shown the `Dataset` before training starts, which tells what is used and left out, and
+      the settings of training with what was chosen from it.
     - further ``settings`` are those of `Dataset.prepare` (``time``, ``trial``, ``process_std``, ...) and of
       `TrainConfig` (``sequence_length``, ``batch_size``, ...).
     """
@@ -99,7 +100,7 @@ def reconstruct(
         config = before.training
     config = _config(dataset, config or TrainConfig(), training, model)
     if on_data is not None:
-        on_data(dataset)
+        on_data(dataset, config)
     record = RunRecord.of(dataset, config)
     measured, along = _measured_on(dataset, config)
     how: dict[str, Any] = {

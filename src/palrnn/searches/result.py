@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from palrnn.engine.plain import plain
+from palrnn.engine.shown import Shown
 from palrnn.forcing import TrainConfig
 from palrnn.invariants import Verdict
 from palrnn.model import Checkpoint
@@ -25,8 +26,8 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, eq=False)
-class SearchResult:
-    """What a search found.
+class SearchResult(Shown):
+    """What a search found. It shows itself in a notebook; ``to_frame`` gives the table.
 
     - ``best``: the winner, with which everything can be done that `reconstruct`'s result can do.
     - ``table``: a row (a dictionary of plain values) for each candidate, the best first, ready for a data
@@ -47,6 +48,23 @@ class SearchResult:
         found = {"verdict": self.verdict.to_dict(), "why": self.why, "updates": self.updates}
         values: dict[str, Any] = plain(found | {"table": self.table})
         return values
+
+    def heading(self) -> str:
+        """Return what the winner comes to."""
+        return f"Search: the best of {len(self.table)} candidates is {self.verdict}"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return why it won, and the best candidates."""
+        best = [(f"candidate {row['candidate']}", words(row).partition(".")[2]) for row in self.table[:5]]
+        return [("why", self.why), ("updates", f"{self.updates:,} of all together"), *best]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row for each candidate, the best first."""
+        return self.table
+
+    def picture(self) -> str:
+        """Return a free run of the winner on the data."""
+        return self.best.picture()
 
     def __repr__(self) -> str:
         return f"SearchResult({self.verdict}; {len(self.table)} candidates, {self.best!r})"

@@ -22,8 +22,6 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 
 from palrnn.engine.checks import Floats
 from palrnn.forcing import itf_gradient
@@ -132,11 +130,15 @@ def _(
 
 
 def _minimum(objective: Callable[[Floats], tuple[float, Floats]], start: Floats, steps: int) -> Floats:
+    from scipy.optimize import minimize
+
     options = {"maxiter": steps, "maxcor": 20, "ftol": 1e-12}
     return np.asarray(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x)
 
 
 def _solved(C: Floats, right: Floats, *, transpose: bool) -> Floats:
     """Return C_i^{-1} r_i, or C_i^{-T} r_i, for every row i."""
+    from scipy.linalg import solve_triangular
+
     pairs = zip(C, right, strict=True)
     return np.stack([solve_triangular(c, r, lower=True, trans=int(transpose)) for c, r in pairs])

@@ -15,8 +15,6 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicSpline
-from scipy.optimize import brentq
 
 from palrnn.engine.checks import Floats
 from palrnn.model import PALRNN, Noise
@@ -92,6 +90,9 @@ def gate_solution(statistics: Statistics) -> float:
 
     The log likelihood, sum of log Phi(+-u / gate_std), is concave in 1 / gate_std, so it has one maximum.
     """
+    from scipy.interpolate import CubicSpline
+    from scipy.optimize import brentq
+
     best = int(np.argmax(statistics.gates))
     if best in (0, GATE_STDS.size - 1):
         return float(GATE_STDS[best])

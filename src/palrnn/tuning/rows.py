@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 
 from palrnn.engine.checks import Floats
 from palrnn.model import ALRNN, PALRNN
@@ -117,6 +116,8 @@ def joint_solution(
     with G_ij = mean f_i f_j^T and b_ij = mean z'_j f_i, and kappa the mean of the precisions, so that the
     ridge is what it is under isotropic noise. The rows solved one by one precondition it.
     """
+    from scipy.sparse.linalg import LinearOperator, cg
+
     dim, n = len(statistics.square), statistics.transitions
     own, precision = _own_features(*statistics.cross.shape), np.linalg.inv(model.process_covariance)
     each = own.shape[1]

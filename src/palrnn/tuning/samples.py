@@ -19,8 +19,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import log_ndtr
 
 from palrnn.engine.checks import Floats
 from palrnn.model import PALRNN
@@ -104,6 +102,8 @@ def _(
     towards: Floats | None = None,
     steps: int = 50,
 ) -> Any:
+    from scipy.optimize import minimize
+
     objective = expected_loss(statistics, model, ridge, towards)
     if _is_linear(statistics, model.drift) and model.drift.theta.size <= _DENSE:
         return model.drift.with_theta(_normal_solution(statistics, model, ridge, towards))
@@ -118,6 +118,8 @@ def expected_loss(
     statistics: SampleStatistics, model: PALRNN, ridge: float, towards: Floats | None
 ) -> Callable[[Floats], tuple[float, Floats]]:
     """Return f and its gradient as a function of theta (see the module)."""
+    from scipy.special import log_ndtr
+
     drift, total = model.drift, statistics.weights.sum()
     precision = np.linalg.inv(model.process_covariance)
     kappa = ridge * np.trace(precision) / drift.latent_dim

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from palrnn.engine.checks import Floats
 from palrnn.model import PALRNN
@@ -85,6 +84,8 @@ def sufficient_statistics(
     ``codes (S, T-1, P)`` and ``states (S, K, T, M)`` are S gate paths with K state paths each; ``inputs`` has
     one row for each of x. The gates' likelihood is summed only if asked for, because it is not cheap.
     """
+    from scipy.special import log_ndtr
+
     drift, after, first = model.drift, states[:, :, 1:], states[:, :, 0]
     count = states.shape[0] * states.shape[1]
     misfit = (x[1:] - model.observation_map(after)).reshape(count, len(x) - 1, x.shape[1])

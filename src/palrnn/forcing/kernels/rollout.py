@@ -22,14 +22,14 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.engine.lanes import lane_count
+from palrnn.engine.products import product
+from palrnn.engine.vector_code import REGISTER_BYTES
 from palrnn.forcing.kernels.steps import advance, retreat
 
 
-@kernel
-def padded(dim, array):
-    """``dim`` rounded up to a whole number of lanes of the array's dtype."""
-    lanes = lane_count(array)
+def whole_lanes(dim, array):
+    """``dim`` rounded up to a whole number of lanes of the array's dtype; for use outside of kernels."""
+    lanes = REGISTER_BYTES // array.itemsize
     return (dim + lanes - 1) // lanes * lanes
 
 
@@ -71,8 +71,8 @@ def read_inputs(series, starts, noise, tau, inputs):
             row = starts[b] + k * tau
             for n in range(inputs.shape[2]):
                 inputs[k, b, n] = series[row, n]
-    if noise.shape[0] > 0:
-        inputs += noise
+                if noise.shape[0] > 0:
+                    inputs[k, b, n] += noise[k, b, n]
 
 
 @kernel
@@ -96,7 +96,7 @@ def forced_rollout(theta, dim, series, gaps, drive, starts, tau, alpha, room):
     is not seen. ``phi (2, B, width)`` is scratch. Loss: the squared error summed over N, averaged over the T
     - 1 predictions and the batch, or over as many as were seen (`predictions`).
     """
-    ahead, _, wide, phi, inputs, states, _, errors = room
+    ahead, _, wide, phi, inputs, states, _, errors, _, _ = room
     length, batch, width = states.shape
     seen = series.shape[1]
     bias, slope, low = wide[0], wide[1], wide[2]
@@ -162,16 +162,16 @@ def forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, grad
     Adjoints of units that stay closed shrink geometrically: below ``tiny`` they are set to zero before they
     reach denormal numbers, which would slow every product.
     """
-    _, back, wide, _, inputs, states, adjoint, errors = room
+    _, back, wide, _, inputs, states, adjoint, errors, part, sums = room
     length, batch, width = states.shape
     seen, free, number = errors.shape[2], dim - gated, states.dtype.type
     keep, scale = number(1.0) - alpha, number(2.0 / ((length - 1) * batch))
     if gaps is not None:
         scale = number(2.0 / weight)
     slope, low = wide[1], wide[2]
-    nothing, least = np.zeros(width, states.dtype), np.full(width, tiny)
-    dh, dA = np.zeros(width, states.dtype), np.zeros(width, states.dtype)
-    part = np.empty((width, width), states.dtype)
+    nothing, least, dh, dA = sums[0], sums[1], sums[2], sums[3]
+    for i in range(width):
+        nothing[i], least[i], dh[i], dA[i] = number(0.0), tiny, number(0.0), number(0.0)
     gradient[:] = number(0.0)
     dW = gradient[dim : dim + dim * dim].reshape((dim, dim))
     dC = gradient[dim * (dim + 2) : dim * (dim + 2 + count)].reshape((dim, count))
@@ -208,7 +208,7 @@ def forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, grad
             adjoint[begin + 1 : end + 1].reshape((rows, width)),
             states[begin:end].reshape((rows, width)),
         )
-        np.dot(later.T, phi, part)
+        product(later.T, phi, part)
         for i in range(dim):
             for j in range(dim):
                 dW[i, j] += part[i, j]
@@ -226,10 +226,12 @@ def forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, grad
                 dE[i, n] += adjoint[0, b, i] * inputs[0, b, n]
 
 
-@kernel
 def workspace(theta, dim, seen, count, batch, length, tau):
-    """Room for the evaluation of a batch: ahead, back, wide, phi, inputs, states, adjoint, errors."""
-    kind, width = theta.dtype, padded(dim + count, theta)
+    """Room for a batch: ahead, back, wide, phi, inputs, states, adjoint, errors, part, sums.
+
+    It is made outside of kernels: what makes arrays need not be compiled then.
+    """
+    kind, width = theta.dtype, whole_lanes(dim + count, theta)
     return (
         np.empty((width, width), kind),
         np.empty((width, width), kind),
@@ -239,13 +241,15 @@ def workspace(theta, dim, seen, count, batch, length, tau):
         np.empty((length, batch, width), kind),
         np.empty((length, batch, width), kind),
         np.zeros((length, batch, seen), kind),
+        np.empty((width, width), kind),
+        np.empty((4, width), kind),
     )
 
 
 @kernel
 def evaluate(theta, dim, gated, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient):
     """Return the loss of one batch and fill ``gradient``, unless that has length 0."""
-    ahead, back, wide, _, inputs, states, _, _ = room
+    ahead, back, wide, _, inputs, states, _, _, _, _ = room
     count = drive.shape[1]
     fold(theta, dim, gated, count, ahead, back, wide)
     read_inputs(series, starts, noise, tau, inputs)

@@ -27,7 +27,7 @@ from palrnn.engine.lanes import (
     store,
     where_greater,
 )
-from palrnn.forcing.kernels.rollout import padded, predictions
+from palrnn.forcing.kernels.rollout import predictions, whole_lanes
 
 
 @kernel
@@ -245,10 +245,9 @@ def forced_adjoint(theta, hidden, clipped, batch, gaps, weight, tau, alpha, tiny
                 dE[i, n] += adjoint[0, i, b] * inputs[0, n, b]
 
 
-@kernel
 def workspace(theta, dim, hidden, seen, count, batch, length, tau):
     """Room for the evaluation of a batch: inputs, pushes, states, adjoint, errors, hidden units, sums."""
-    kind, lanes, width = theta.dtype, lane_count(theta), padded(batch, theta)
+    kind, lanes, width = theta.dtype, whole_lanes(1, theta), whole_lanes(batch, theta)
     return (
         np.empty(((length - 1) // tau + 1, seen, width), kind),
         np.empty((length, count, width), kind),

@@ -14,23 +14,19 @@ import math
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import (
     add,
+    eight,
     flush_small,
     fma,
+    fma_column,
     lane_count,
     load,
     load_broadcast,
+    load_rows,
     maximum,
     store,
+    store_rows,
     where_greater,
 )
-
-
-@kernel
-def _arrive(total, z, z_next, phi_next, slope, low, states, phi):
-    """z_{t+1} = total + slope z_t, and phi*(z_{t+1}), at the given offsets."""
-    value = fma(slope, load(states, z), total)
-    store(states, z_next, value)
-    store(phi, phi_next, maximum(value, low))
 
 
 @kernel
@@ -48,30 +44,15 @@ def advance(begin, end, dim, matrix, bias, slope, low, drive, starts, phi, state
     for t in range(begin, end):
         old, new, z = (t % 2) * size, ((t + 1) % 2) * size, t * size
         for row in range(0, eights, 8):
-            r0, r1, r2, r3 = row * width, (row + 1) * width, (row + 2) * width, (row + 3) * width
-            r4, r5, r6, r7 = (row + 4) * width, (row + 5) * width, (row + 6) * width, (row + 7) * width
+            first = row * width
             for c in range(0, width, lanes):
-                h, s, l = load(bias, c), load(slope, c), load(low, c)
-                s0, s1, s2, s3, s4, s5, s6, s7 = h, h, h, h, h, h, h, h
+                sums = eight(load(bias, c))
                 for k in range(inner):
-                    w, p = load(matrix, k * width + c), old + k
-                    s0 = fma(load_broadcast(phi, p + r0), w, s0)
-                    s1 = fma(load_broadcast(phi, p + r1), w, s1)
-                    s2 = fma(load_broadcast(phi, p + r2), w, s2)
-                    s3 = fma(load_broadcast(phi, p + r3), w, s3)
-                    s4 = fma(load_broadcast(phi, p + r4), w, s4)
-                    s5 = fma(load_broadcast(phi, p + r5), w, s5)
-                    s6 = fma(load_broadcast(phi, p + r6), w, s6)
-                    s7 = fma(load_broadcast(phi, p + r7), w, s7)
-                a, b, d = z + c, z + size + c, new + c
-                _arrive(s0, a + r0, b + r0, d + r0, s, l, states, phi)
-                _arrive(s1, a + r1, b + r1, d + r1, s, l, states, phi)
-                _arrive(s2, a + r2, b + r2, d + r2, s, l, states, phi)
-                _arrive(s3, a + r3, b + r3, d + r3, s, l, states, phi)
-                _arrive(s4, a + r4, b + r4, d + r4, s, l, states, phi)
-                _arrive(s5, a + r5, b + r5, d + r5, s, l, states, phi)
-                _arrive(s6, a + r6, b + r6, d + r6, s, l, states, phi)
-                _arrive(s7, a + r7, b + r7, d + r7, s, l, states, phi)
+                    sums = fma_column(phi, old + first + k, width, load(matrix, k * width + c), sums)
+                at = first + c
+                value = fma(load(slope, c), load_rows(states, z + at, width), sums)
+                store_rows(states, z + size + at, width, value)
+                store_rows(phi, new + at, width, maximum(value, load(low, c)))
         for row in range(eights, batch):
             for c in range(0, width, lanes):
                 total, at = load(bias, c), row * width + c
@@ -79,7 +60,9 @@ def advance(begin, end, dim, matrix, bias, slope, low, drive, starts, phi, state
                     total = fma(
                         load_broadcast(phi, old + row * width + k), load(matrix, k * width + c), total
                     )
-                _arrive(total, z + at, z + size + at, new + at, load(slope, c), load(low, c), states, phi)
+                value = fma(load(slope, c), load(states, z + at), total)
+                store(states, z + size + at, value)
+                store(phi, new + at, maximum(value, load(low, c)))
         for k in range(dim, inner):
             for row in range(batch):
                 value = drive[starts[row] + t + 1, k - dim]

@@ -50,15 +50,16 @@ def radam_step(theta, first, second, gradient, step, rate, tiny):
             theta[k] -= size * first[k]
 
 
-@kernel
 def workspace(theta, dim, gated, hidden, x, drive, batch, length, tau):
-    """Room for the evaluation of a batch by the kernels of the family."""
+    """Room for the evaluation of a batch by the kernels of the family, and input noise that is none.
+
+    It is made outside of kernels: what makes arrays need not be compiled then.
+    """
     seen, count = x.shape[1], drive.shape[1]
+    silence = np.empty((0, batch, seen), theta.dtype)
     if gated is not None:
-        room = rollout.workspace(theta, dim, seen, count, batch, length, tau)
-    if hidden is not None:
-        room = shallow.workspace(theta, dim, hidden, seen, count, batch, length, tau)
-    return room
+        return rollout.workspace(theta, dim, seen, count, batch, length, tau), silence
+    return shallow.workspace(theta, dim, hidden, seen, count, batch, length, tau), silence
 
 
 @kernel
@@ -78,7 +79,6 @@ def evaluate(
     return loss
 
 
-@kernel
 def loss_and_gradient(
     theta, dim, gated, hidden, clipped, x, gaps, drive, starts, length, tau, alpha, tiny, gradient
 ):
@@ -86,14 +86,12 @@ def loss_and_gradient(
 
     ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
     """
-    none = np.empty((0, starts.shape[0], x.shape[1]), theta.dtype)
-    room = workspace(theta, dim, gated, hidden, x, drive, starts.shape[0], length, tau)
+    room, none = workspace(theta, dim, gated, hidden, x, drive, starts.shape[0], length, tau)
     return evaluate(
         theta, dim, gated, hidden, clipped, x, gaps, drive, starts, none, tau, alpha, tiny, room, gradient
     )
 
 
-@kernel
 def updates(
     theta,
     first,
@@ -125,9 +123,60 @@ def updates(
     shortened to it. Fills ``losses (U,)`` and ``norms (U,)`` (before clipping). Return the number of the
     first update whose loss or gradient is not finite, with ``theta`` as it was before that update, or -1.
     """
-    (count, batch), number = starts.shape, theta.dtype.type
-    room = workspace(theta, dim, gated, hidden, x, drive, batch, length, tau)
-    silence, gradient = np.empty((0, batch, x.shape[1]), theta.dtype), np.empty_like(theta)
+    return _updates(
+        theta,
+        first,
+        second,
+        done,
+        dim,
+        gated,
+        hidden,
+        clipped,
+        x,
+        gaps,
+        drive,
+        starts,
+        noise,
+        tau,
+        alphas,
+        rates,
+        clip,
+        tiny,
+        losses,
+        norms,
+        *workspace(theta, dim, gated, hidden, x, drive, starts.shape[1], length, tau),
+        np.empty_like(theta),
+    )
+
+
+@kernel
+def _updates(
+    theta,
+    first,
+    second,
+    done,
+    dim,
+    gated,
+    hidden,
+    clipped,
+    x,
+    gaps,
+    drive,
+    starts,
+    noise,
+    tau,
+    alphas,
+    rates,
+    clip,
+    tiny,
+    losses,
+    norms,
+    room,
+    silence,
+    gradient,
+):
+    """The same, in ``room`` and ``silence`` from `workspace` and with ``gradient``, as theta, for scratch."""
+    count, number = starts.shape[0], theta.dtype.type
     for u in range(count):
         rows, added = starts[u], noise[u] if noise.shape[0] > 0 else silence
         alpha = number(alphas[u])

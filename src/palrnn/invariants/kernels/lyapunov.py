@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import copy, kernel
+from palrnn.engine.products import product
 
 
 @kernel
@@ -31,7 +32,8 @@ def orthonormalize(V, logs):
         else:
             logs[i] = -np.inf
             for axis in range(dim):
-                v[:] = 0.0
+                for n in range(dim):
+                    v[n] = 0.0
                 v[axis] = 1.0
                 left = _reduced(V, i, 1.0)
                 # some axis keeps at least 1 / sqrt(D) of its length
@@ -69,7 +71,9 @@ def _reduced(V, i, norm):
 
 
 @kernel
-def alrnn_tangents(A, WT, h, gated, gate_std, process, uniforms, steps, bound, z, V, first, block, sums):
+def alrnn_tangents(
+    A, WT, h, gated, gate_std, process, uniforms, steps, bound, z, V, first, block, sums, room
+):
     """Carry ``z (M,)`` and the tangent rows ``V (k, M)`` through ``steps`` steps of an AL-RNN, in place.
 
         V <- V J_t^T,   J_t = A + W D(c_t) (eq. a1:stepjacobian),   z <- J_t z + h + process_t
@@ -77,12 +81,11 @@ def alrnn_tangents(A, WT, h, gated, gate_std, process, uniforms, steps, bound, z
     ``WT (M, M)`` is W transposed. ``uniforms (steps, P)`` decide probit gates of width ``gate_std`` (hard
     ones if it is 0, or if uniforms has no rows); ``process (steps, M)`` is scaled noise and what inputs add,
     or has no rows. Step t adds its log |R_ii| to row ``(first + t) // block`` of ``sums (., k)``. Return the
-    step at which z left ``bound``, or -1.
+    step at which z left ``bound``, or -1. ``room`` is scratch: (M, M), (k, M) and (M,).
     """
     dim = z.shape[0]
     free = dim - gated
-    jacobian, after = np.empty((dim, dim)), np.empty(V.shape)
-    state = np.empty(dim)
+    jacobian, after, state = room
     for t in range(steps):
         for i in range(dim):
             if not abs(z[i]) <= bound:
@@ -110,25 +113,24 @@ def alrnn_tangents(A, WT, h, gated, gate_std, process, uniforms, steps, bound, z
             for i in range(dim):
                 state[i] += process[t, i]
         copy(state, z)
-        np.dot(V, jacobian, after)
+        product(V, jacobian, after)
         copy(after, V)
         orthonormalize(V, sums[(first + t) // block])
     return -1
 
 
 @kernel
-def system_tangents(field, field_jacobian, p, dt, steps, bound, z, V, first, block, sums):
+def system_tangents(field, field_jacobian, p, dt, steps, bound, z, V, first, block, sums, room):
     """Carry ``z (D,)`` and tangent rows ``V (k, D)`` through ``steps`` RK4 steps of a system, in place.
 
     The tangent map is the derivative of the RK4 map itself: with stages k_s = f(z_s), K_s = J(z_s) V_s,
     z_{s+1} = z + a_s dt k_s and V_{s+1} = V + a_s dt K_s, it adds dt/6 (K_1 + 2 K_2 + 2 K_3 + K_4).
-    ``sums`` and the return value as in `alrnn_tangents`.
+    ``sums`` and the return value as in `alrnn_tangents`. ``room`` is scratch: (D, D), three (D,), three
+    (k, D).
     """
     dim = z.shape[0]
     ahead, weight = (0.5, 0.5, 1.0, 0.0), (1.0, 2.0, 2.0, 1.0)
-    jacobian = np.empty((dim, dim))
-    k, mid, total = np.empty(dim), np.empty(dim), np.empty(dim)
-    K, Mid, Total = np.empty(V.shape), np.empty(V.shape), np.empty(V.shape)
+    jacobian, k, mid, total, K, Mid, Total = room
     for t in range(steps):
         for i in range(dim):
             if not abs(z[i]) <= bound:
@@ -140,7 +142,7 @@ def system_tangents(field, field_jacobian, p, dt, steps, bound, z, V, first, blo
         for s in range(4):
             field(mid, p, k)
             field_jacobian(mid, p, jacobian)
-            np.dot(Mid, jacobian.T, K)
+            product(Mid, jacobian.T, K)
             for i in range(dim):
                 total[i] += weight[s] * dt / 6.0 * k[i]
                 mid[i] = z[i] + ahead[s] * dt * k[i]

@@ -157,7 +157,8 @@ def _rollout_from(
 ) -> Rollout:
     states = np.empty((steps, model.latent_dim))
     biases = engine.biases(model.h, offsets)
-    diverged = kernels.rollout(model.A, model.W, biases, model.gated, z1, discard, BOUND, states)
+    z, after = z1.copy(), np.empty_like(z1)
+    diverged = kernels.rollout(model.A, model.W, biases, model.gated, z, after, discard, BOUND, states)
     return Rollout(states) if diverged < 0 else Rollout(states[: max(0, diverged - discard)], diverged)
 
 
@@ -166,5 +167,7 @@ def _advance(model: ALRNN, z: Floats, steps: int, offsets: Floats | None = None)
     pin_blas()
     states = np.empty((steps, *z.shape))
     biases = engine.biases(model.h, offsets, axes=2)
-    kernels.advance(model.A, model.W, biases, model.gated, np.ascontiguousarray(z), states)
+    now, active, after = np.array(z, order="C"), np.empty(z.shape), np.empty(z.shape)
+    across = np.ascontiguousarray(model.W.T)
+    kernels.advance(model.A, across, biases, model.gated, now, active, after, states)
     return states

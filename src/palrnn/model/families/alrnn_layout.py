@@ -8,12 +8,15 @@ p = M^2 + 2 M + M K.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
 from palrnn.engine.checks import Floats
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 
 def row_indices(dim: int, inputs: int = 0) -> NDArray[np.int64]:
@@ -52,6 +55,8 @@ def null_units(*matrices: Floats, inputs: int = 0) -> NDArray[np.int64]:
 
 def identifiable_basis(size: int, units: NDArray[np.int64], inputs: int = 0) -> csc_array:
     """Return an orthonormal, sparse basis ``(p, p - n)`` of all but the null directions of ``units (n,)``."""
+    from scipy.sparse import csc_array
+
     dim = units_of(size, inputs)
     a, w = units, dim + units * dim + units
     kept = np.setdiff1d(np.arange(size), w)

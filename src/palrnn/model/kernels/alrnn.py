@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import copy, kernel
+from palrnn.engine.products import product
 
 
 @kernel
@@ -26,14 +27,14 @@ def step(A, W, h, gated, z, out):
 
 
 @kernel
-def rollout(A, W, biases, gated, start, discard, bound, out):
-    """Fill ``out (steps, M)`` with z_{discard+1}, z_{discard+2}, ... where z_1 = ``start (M,)``.
+def rollout(A, W, biases, gated, z, after, discard, bound, out):
+    """Fill ``out (steps, M)`` with z_{discard+1}, z_{discard+2}, ... where z_1 = ``z (M,)``.
 
-    ``biases`` is h, ``(1, M)``, or h + C s_t of each state, ``(discard + steps, M)``.
-    Return the number of steps taken from ``start`` when the state first left ``bound``, or -1.
+    ``biases`` is h, ``(1, M)``, or h + C s_t of each state, ``(discard + steps, M)``;
+    ``z`` and ``after (M,)`` are written over. Return the number of steps taken from z_1 when the state first
+    left ``bound``, or -1.
     """
     steps, dim = out.shape
-    z, after = start.copy(), np.empty(dim)
     moves = min(1, biases.shape[0] - 1)
     for t in range(discard + steps):
         for i in range(dim):
@@ -47,23 +48,22 @@ def rollout(A, W, biases, gated, start, discard, bound, out):
 
 
 @kernel
-def advance(A, W, biases, gated, starts, out):
-    """Fill ``out (steps, S, M)`` with the states that follow each of ``starts (S, M)``, side by side.
+def advance(A, across, biases, gated, z, active, after, out):
+    """Fill ``out (steps, S, M)`` with the states that follow each of ``z (S, M)``, side by side.
 
-    ``biases`` is h, or h + C s_t of each step and run: ``(1 or steps, 1 or S, M)``.
+    ``across (M, M)`` is W transposed; ``biases`` is h, or h + C s_t of each step and run: ``(1 or steps, 1 or
+    S, M)``. ``z``, ``active`` and ``after``, all (S, M), are written over.
     One product per step for all runs; nothing is checked, so a run that diverges becomes infinite or NaN.
     """
     steps, count, dim = out.shape
-    across = np.ascontiguousarray(W.T)
     moves, differ = min(1, biases.shape[0] - 1), min(1, biases.shape[1] - 1)
-    z, active, after = starts.copy(), np.empty((count, dim)), np.empty((count, dim))
     for t in range(steps):
         for s in range(count):
             for i in range(dim - gated):
                 active[s, i] = z[s, i]
             for i in range(dim - gated, dim):
                 active[s, i] = max(z[s, i], 0.0)
-        np.dot(active, across, after)
+        product(active, across, after)
         for s in range(count):
             for i in range(dim):
                 after[s, i] += A[i] * z[s, i] + biases[t * moves, s * differ, i]

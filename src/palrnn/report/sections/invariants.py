@@ -263,7 +263,7 @@ def spectrum(runs: Sequence[Run]) -> Figure:
         traces.append(_points(list(range(1, len(known) + 1)), known, "reference", ring))
         words.append(f"the reference has λ₁ = {number(known[0])}")
     layout = {
-        "xaxis": axis("number", dtick=5 if len(rows) > 12 else 1),
+        "xaxis": axis("number", **({"nticks": 10} if len(rows) > 12 else {"dtick": 1})),
         "yaxis": axis(f"exponent {_rate(runs)}"),
     }
     return Figure(

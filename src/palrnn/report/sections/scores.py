@@ -53,14 +53,20 @@ def scores(runs: Sequence[Run]) -> Figure:
         tuple(traces),
         {
             "showlegend": False,  # every row has its name
-            "xaxis": axis("D_stsp, nats", rangemode="tozero", domain=[0, 0.46]),
+            "xaxis": axis("D_stsp, nats", range=_room(traces, 0), nticks=5, domain=[0, 0.46]),
             "yaxis": order,
-            "xaxis2": axis("D_H", rangemode="tozero", domain=[0.54, 1], anchor="y2"),
+            "xaxis2": axis("D_H", range=_room(traces, 1), nticks=5, domain=[0.54, 1], anchor="y2"),
             "yaxis2": order | {"anchor": "x2", "showticklabels": False},
         },
         height=150 + 46 * len(places),
         downloads=(csv_download("scores.csv", ("run", "kind", "dstsp", "spectrum_distance"), rows),),
     )
+
+
+def _room(traces: Sequence[dict[str, Any]], which: int) -> list[float]:
+    """Return a range from zero that leaves room for the label of the largest median."""
+    largest = max((max(trace["x"]) for trace in traces if ("xaxis" in trace) == bool(which)), default=1.0)
+    return [0.0, 1.15 * largest]
 
 
 def _spread(
@@ -85,5 +91,6 @@ def _spread(
             "marker": middle,
             "text": [number(float(np.median(found)))],
             "textposition": "top center",
+            "cliponaxis": False,
             "textfont": {"size": 11, "color": "@ink"},
         }

@@ -15,7 +15,7 @@ from palrnn.report.drawing import bits, colour, line, per_run, percent
 from palrnn.report.registry import section
 from palrnn.report.view import Run
 
-_LISTED, _COLOURED = 24, 6
+_LISTED, _COLOURED, _SHORT = 24, 6, 6
 _RAREST, _WEAKEST = 0.005, 0.02
 
 
@@ -87,7 +87,7 @@ def graph(card: Scorecard, key: str) -> Figure:
             "mode": "markers+text",
             "x": places[:, 0].tolist(),
             "y": places[:, 1].tolist(),
-            "text": [code if i < _COLOURED else "" for i, code in enumerate(found.codes)],
+            "text": [_label(code, i) if i < _COLOURED else "" for i, code in enumerate(found.codes)],
             "textposition": "top center",
             "textfont": {"size": 10, "color": "@ink"},
             "customdata": [
@@ -123,6 +123,11 @@ def graph(card: Scorecard, key: str) -> Figure:
             csv_download("transitions.csv", ("from", "to", "probability"), rows),
         ),
     )
+
+
+def _label(code: str, rank: int) -> str:
+    """Return a short code as it is, and a long one, which would cover others, as its rank."""
+    return code if len(code) <= _SHORT else str(rank + 1)
 
 
 def layout_of(found: Graph) -> Floats:
@@ -192,4 +197,10 @@ def _summary(card: Scorecard, found: Graph) -> str:
         f"({percent(found.occupancy[0])} of the time). Entropy of the occupancy: "
         f"{number(card.symbols.occupancy_entropy)} bits.{follows} Discs lie where the model is while in a "
         "code, as large as it is frequent; arrows are as thick as the transition is likely."
+        f"{_numbered(found)}"
     )
+
+
+def _numbered(found: Graph) -> str:
+    long = len(found.codes[0]) > _SHORT
+    return " The most visited have their rank beside them, as in codes.csv." if long else ""

@@ -1,0 +1,92 @@
+"""The tables of the study as Markdown, between the marks of a page: no number is typed by hand."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from palrnn.engine.files import write_text
+
+_MARK = re.compile(r"(<!-- coverage: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def update_page(page: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
+    """Write what the tables in ``folder`` say between the marks of ``page``.
+
+    A mark is ``<!-- coverage: parameters -->`` (or invariants, or forecasts), its end ``<!-- end -->``.
+    """
+    file = Path(page)
+    text = file.read_text(encoding="utf-8")
+    if not _MARK.search(text):
+        raise ValueError(f"{page}: has no marks <!-- coverage: ... --> to write tables between")
+    words = _MARK.sub(lambda found: found[1] + "\n" + _part(found[2], Path(folder)) + "\n" + found[3], text)
+    if words != text:
+        write_text(file, words)
+
+
+def _part(name: str, folder: Path) -> str:
+    parts: dict[str, Callable[[Path], str]] = {
+        "parameters": lambda place: _methods(place, ("parameters",)),
+        "invariants": lambda place: _methods(place, ("exponent", "fixed point")),
+        "forecasts": _forecasts,
+    }
+    if name not in parts:
+        raise ValueError(f"a mark must be one of {', '.join(parts)}, got {name!r}")
+    return parts[name](folder)
+
+
+def _methods(folder: Path, asked: tuple[str, ...]) -> str:
+    rows = [row for row in _read(folder / "methods.csv") if row["asked"] in asked]
+    header = ["truth", "noise (process, observation)", "rows", "asked", "method", "data sets"]
+    header += ["90 % covers", "50 % covers", "median width of 90 %", "seconds"]
+    lines = []
+    for row in rows:
+        places = f"{row['process']}, {row['observation']}"
+        cells = [row["truth"], places, f"{int(row['rows']):,}", row["asked"], row["method"], row["datasets"]]
+        cells += [_share(row, "0.9"), _share(row, "0.5"), _number(row["width 0.9"]), _number(row["seconds"])]
+        lines.append(cells)
+    return _table(header, lines)
+
+
+def _forecasts(folder: Path) -> str:
+    rows = _read(folder / "forecasts.csv")
+    leads = list(dict.fromkeys(row["until"] for row in rows))
+    header = ["forecaster", "data sets", "measure", *(f"to {lead} Lyapunov times" for lead in leads)]
+    lines = []
+    for name in dict.fromkeys(row["forecaster"] for row in rows):
+        found = [row for row in rows if row["forecaster"] == name]
+        for what, words, factor in (("coverage", "90 % band covers, %", 100.0), ("crps", "CRPS", 1.0)):
+            cells = [
+                f"{factor * float(row[what]):.3g}"
+                + (f" ± {factor * float(row[f'{what} error']):.2g}" if row[f"{what} error"] else "")
+                for row in found
+            ]
+            lines.append([name, found[0]["datasets"], words, *cells])
+    return _table(header, lines)
+
+
+def _share(row: dict[str, str], level: str) -> str:
+    return f"{100 * float(row[f'covered {level}']):.0f} ± {100 * float(row[f'error {level}']):.0f}"
+
+
+def _number(text: str) -> str:
+    return f"{float(text):.2g}" if text else "none"
+
+
+def _read(file: Path) -> list[dict[str, str]]:
+    if not file.is_file():
+        return []
+    with file.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def _table(header: list[str], rows: Iterable[list[Any]]) -> str:
+    body = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    if not body:
+        return "*Not computed yet.*\n"
+    head = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join([*head, *body]) + "\n"

@@ -1,0 +1,83 @@
+"""What a worker does: train the model of a data set, make error bars of it by one method, or forecast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from palrnn.coverage.methods import Work, drawn_models
+from palrnn.coverage.truths import dataset_seed, truth
+from palrnn.engine.checks import Floats
+from palrnn.engine.progress import quiet
+from palrnn.forcing import TrainConfig, TrainingDivergedError, train
+from palrnn.geometry.bars import draws_interval
+from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
+from palrnn.sweeps import Kind, Task
+
+MODEL = Kind("model", "palrnn.coverage.work:train_model", ".safetensors")
+BARS = Kind("bars", "palrnn.coverage.work:make_bars")
+#: Of the intervals.
+LEVELS = (0.5, 0.9)
+
+
+def model_task(name: str, noise: tuple[float, float], rows: int, number: int, updates: int) -> Task:
+    """The model of data set ``number`` of a truth."""
+    settings = {"truth": name, "process": noise[0], "observation": noise[1], "rows": rows, "number": number}
+    label = f"{name} p{noise[0]:g} o{noise[1]:g} {rows} #{number + 1}"
+    return Task(MODEL, settings | {"updates": updates}, cost=float(updates), label=label)
+
+
+def bars_task(model: Task, method: str, warm_updates: int, models: int, draws: int) -> Task:
+    """Error bars around that model by one method."""
+    amount = {"warm_updates": warm_updates, "models": models, "draws": draws}
+    settings = {**model.settings, "method": method} | amount
+    return Task(BARS, settings, {"model": model}, label=f"{model.label} {method}")
+
+
+def train_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
+    """Train on one data set; of training that diverges, the last model before."""
+    x, config = dataset(settings)
+    try:
+        model = train(x, config, progress=quiet).model
+    except TrainingDivergedError as error:
+        model = error.model
+    return checkpoint_bytes(model, training={"config": config.model_dump(mode="json")})
+
+
+def make_bars(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
+    """Return what the model says, and the ends of intervals over the draws, for each thing asked."""
+    known = truth(settings["truth"])
+    raw, (x, config) = raw_series(settings), dataset(settings)
+    scale, model = known.standardizer(raw), checkpoint_from_bytes(inputs["model"]).drift
+    work = Work(
+        model,
+        x,
+        config,
+        settings["warm_updates"],
+        settings["models"],
+        settings["draws"],
+        dataset_seed(settings["number"]),
+    )
+    found = drawn_models(settings["method"], work)
+    values = np.array([known.measure(each, scale, raw) for each in found.models])
+    result: dict[str, Any] = {"names": list(known.names), "truth": known.true_values(settings["process"])}
+    result |= {"model": known.measure(model, scale, raw), "notes": found.notes}
+    for level in LEVELS:
+        ends = [draws_interval(column, level) for column in values.reshape(-1, len(known.names)).T]
+        result |= {f"low {level:g}": [low for low, _ in ends], f"high {level:g}": [high for _, high in ends]}
+    return result
+
+
+def raw_series(settings: dict[str, Any]) -> Floats:
+    """Return the data set of these settings, raw."""
+    noise = float(settings["process"]), float(settings["observation"])
+    seed = dataset_seed(settings["number"])
+    return truth(settings["truth"]).series(*noise, settings["rows"], seed)
+
+
+def dataset(settings: dict[str, Any]) -> tuple[Floats, TrainConfig]:
+    """Return the series as it is learned, and how."""
+    known, raw = truth(settings["truth"]), raw_series(settings)
+    config = known.training(settings["updates"], len(raw))
+    return known.standardizer(raw).transform(raw), config.changed(seed=settings["number"])

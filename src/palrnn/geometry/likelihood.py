@@ -1,0 +1,319 @@
+"""Parameters by the likelihood of noisy observations, with error bars that hold where these are noisy.
+
+Teacher forcing takes what was measured for the state. Where measurements are noisy it comes to other
+parameters than the true ones (errors in variables), and no spread around them covers the difference. The
+likelihood of a model that knows both noises has no such bias. A Gaussian filter predicts each observation
+from those before it, with errors e_t of variances s_t; with theta the drift and eta the logarithms of the
+deviations of the process in each unit and of the observation in each coordinate,
+
+    l(theta, eta) = -1/2 sum_t log(2 pi s_t) + e_t^2 / s_t
+    H             = sum_t de_t de_t^T / s_t + ds_t ds_t^T / (2 s_t^2)    (Fisher information, given the past)
+    (theta, eta) <- (theta, eta) + H^{-1} dl                                           (Fisher scoring)
+    (theta, eta)  ~ N(its end, H^{-1} J H^{-1})
+
+with J the long-run variance of the scores, from sums over blocks as in `gibbs_posterior`: what the Gaussian
+filter leaves out, and noise that is not as assumed, change J and not H. The deviations are learned with the
+drift, and the bars on theta are those with eta unknown.
+
+H is never negative. A direction with less information than ``least`` is not identified (a step along it of
+length one costs less than half a unit of log likelihood): it is neither moved nor drawn, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+
+from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_trials, one_of
+from palrnn.engine.kernel import pin_blas
+from palrnn.engine.progress import Progress, listening
+from palrnn.engine.seeds import generator
+from palrnn.geometry.kernels.gaussian_filter import innovation_derivatives, innovations
+from palrnn.model import ALRNN, PALRNN, Noise, Surrogate
+
+CALIBRATIONS = ("sandwich", "none")
+# half of a central difference: its error is a millionth of a third derivative, that of rounding less
+_STEP = 1e-4
+# deviations below this part of the data's are as good as none
+_FLOOR = 2e-3
+# numbers that derivatives may take: 1.6 GB
+_MOST = 200_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodPosterior:
+    """A Gaussian around ``model`` over what the data identify: theta_hat + factor e.
+
+    ``factor (p, r)``, e standard normal, or of Student's t with ``freedom`` degrees where the variance is
+    known from blocks. ``unidentified`` directions, of theta and the noises, are the same in all draws.
+    ``palrnn`` is the model with the noise that belongs to it, ``log_likelihood`` its value, ``rounds`` the
+    number of steps that were taken and ``left`` the length of the last, in standard deviations: more than
+    0.1 means that it has not arrived.
+    """
+
+    palrnn: PALRNN
+    factor: Floats = field(repr=False)
+    unidentified: int
+    log_likelihood: float
+    rounds: int
+    left: float
+    freedom: int | None = None
+
+    @property
+    def model(self) -> Any:
+        """The drift in the middle."""
+        return self.palrnn.drift
+
+    @property
+    def std(self) -> Floats:
+        """The standard deviation of each parameter, ``(p,)``, as far as it is identified."""
+        wider = 1.0 if self.freedom is None else self.freedom / (self.freedom - 2)
+        return np.asarray(np.sqrt(wider * (self.factor**2).sum(axis=1)))
+
+    def sample_theta(self, count: int, *, seed: int = 0) -> Floats:
+        """Return ``(count, p)`` drift parameters drawn from the posterior."""
+        pin_blas()
+        rng, count = generator(seed), as_int(count, "count", least=1)
+        noise = rng.standard_normal((count, self.factor.shape[1]))
+        if self.freedom is not None:
+            noise *= np.sqrt(self.freedom / rng.chisquare(self.freedom, size=(count, 1)))
+        return np.asarray(self.model.theta + noise @ self.factor.T)
+
+    def sample(self, count: int, *, seed: int = 0) -> list[Any]:
+        """Return ``count`` drifts drawn from the posterior."""
+        return [self.model.with_theta(theta) for theta in self.sample_theta(count, seed=seed)]
+
+    def __repr__(self) -> str:
+        late = "" if self.left < 0.1 else f", still {self.left:.2g} deviations to go"
+        return f"LikelihoodPosterior({self.palrnn!r}: {self.unidentified} directions not identified{late})"
+
+
+def likelihood_posterior(
+    model: Surrogate | PALRNN,
+    x: ArrayLike | Sequence[ArrayLike],
+    *,
+    calibration: str = "sandwich",
+    learn_noise: bool = True,
+    block: int | None = None,
+    least: float = 1.0,
+    iterations: int = 30,
+    progress: Progress | None = None,
+) -> LikelihoodPosterior:
+    """Climb the likelihood of ``x`` from ``model``, an AL-RNN or one with noise; return bars around the top.
+
+    ``x``, ``(T, N)`` or trials, is in the model's coordinates, NaN where not observed. Unless
+    ``learn_noise``, the deviations stay those of a given `PALRNN`. ``calibration="sandwich"`` has the spread
+    that the scores show, in blocks of ``block`` steps (None: the cube root of their number);
+    ``"none"`` that of the model as it is. ``iterations`` bounds the steps of Fisher scoring.
+
+    This is the method to use for parameters. It is meant for models whose units are observed, with some
+    hundreds of parameters at most; of hidden units little is identified. Training by it may cost a chaotic
+    model its attractor, as all learning by evidence does (docs/tuning.md): for invariants take `bootstrap`.
+    """
+    calibration = one_of(calibration, "calibration", CALIBRATIONS)
+    drift = model.drift if isinstance(model, PALRNN) else model
+    if not isinstance(drift, ALRNN) or drift.input_dim:
+        raise ValueError("model must be an ALRNN without inputs, or a PALRNN of one")
+    if isinstance(model, PALRNN) and not model.is_standard:
+        raise ValueError("model must have diagonal noises and first units that are observed")
+    if not learn_noise and not isinstance(model, PALRNN):
+        raise ValueError("learn_noise must be True for a model without noise")
+    trials = as_trials(x, "x", dim=drift.observed_dim, allow_nan=True)
+    if any(np.isnan(trial[0]).any() for trial in trials):
+        raise ValueError("x must start at a row without a gap")
+    steps = sum(len(trial) - 1 for trial in trials)
+    if 2 * steps * drift.observed_dim * drift.theta.size > _MOST:
+        raise ValueError(
+            f"model has too many parameters for this method, {drift.theta.size} with {steps} steps"
+        )
+    length = round(steps ** (1 / 3)) if block is None else as_int(block, "block", least=1)
+    problem = _Problem(trials, drift, model.gate_std if isinstance(model, PALRNN) else 0.0, bool(learn_noise))
+    least, most = as_float(least, "least", above=0.0), as_int(iterations, "iterations", least=0)
+    pin_blas()
+    with listening(progress, "likelihood") as report:
+        point, rounds, left = problem.start(model), 0, 0.0
+        here, damping = problem.at(point), 0.0
+        while rounds < most:
+            move, left = _step(here, least, damping)
+            report(rounds, most, {"log likelihood": here.value, "step": left})
+            if left < 0.01:
+                break
+            there = problem.moved(point, move)
+            value, rounds = problem.value(there), rounds + 1
+            if value < here.value - 1e-6 or not np.isfinite(value):
+                damping = max(4.0 * damping, 0.1)
+                if damping > 1e6:
+                    break
+                continue
+            point, damping = there, damping / 10.0 if damping > 1e-3 else 0.0
+            here = problem.at(point)
+    values, vectors = np.linalg.eigh(here.information)
+    kept = values > least
+    inverse = vectors[:, kept] / values[kept]
+    size, freedom = drift.theta.size, None
+    factor = inverse * np.sqrt(values[kept])
+    if calibration == "sandwich":
+        scores = np.concatenate([_sums(part, length) for part in here.scores])
+        # at the top scores are as small as parameters can make them: each has cost a degree of freedom
+        freedom = len(scores) - int(kept.sum())
+        if freedom < 4:
+            raise ValueError(
+                f"block must leave four more blocks than directions are identified, {int(kept.sum())}; got "
+                f"{len(scores)} blocks of {length} steps"
+            )
+        scores = scores * np.sqrt(len(scores) / freedom)
+        factor = inverse @ (vectors[:, kept].T @ scores.T)
+    # directions of a noise that is at its floor have no information, and are not worth a count
+    count = int((~kept).sum() - (~problem.free(point)).sum())
+    return LikelihoodPosterior(problem.model(point), factor[:size], count, here.value, rounds, left, freedom)
+
+
+@dataclass(frozen=True, eq=False)
+class _Local:
+    """Log likelihood, gradient ``(n,)``, Fisher information ``(n, n)``, and scores ``(T-1, n)`` of trials."""
+
+    value: float
+    gradient: Floats
+    information: Floats
+    scores: list[Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    trials: list[Floats]
+    drift: ALRNN
+    gate_std: float
+    learn_noise: bool
+
+    @property
+    def floor(self) -> float:
+        """The smallest deviation of a noise."""
+        return max(_FLOOR * float(np.nanstd(np.concatenate(self.trials))), 1e-12)
+
+    @property
+    def size(self) -> int:
+        """p, the number of parameters of the drift, which come first in a point."""
+        return int(self.drift.theta.size)
+
+    def start(self, model: Any) -> Floats:
+        """The point of the model; one without noise shares its errors out between both."""
+        units, seen = self.drift.latent_dim, self.drift.observed_dim
+        if isinstance(model, PALRNN):
+            stds = np.sqrt(np.concatenate([model.process_variances, model.observation_variances]))
+        else:
+            errors = [x[1:] - self.drift.step(self.drift.embed(x[:-1]))[:, :seen] for x in self.trials]
+            each = 0.6 * np.sqrt(np.nanmean(np.square(np.concatenate(errors)), axis=0))
+            stds = np.concatenate([each, np.full(units - seen, each.mean()), each])
+        return np.concatenate([self.drift.theta, np.log(np.maximum(stds, self.floor))])
+
+    def free(self, point: Floats) -> Any:
+        """Which of the deviations are learned: those above the floor, unless all stay."""
+        return (point[self.size :] > np.log(self.floor) + 1e-9) & self.learn_noise
+
+    def model(self, point: Floats) -> PALRNN:
+        deviations, units = np.exp(point[self.size :]), self.drift.latent_dim
+        noises = Noise.diagonal(deviations[:units]), Noise.diagonal(deviations[units:])
+        return PALRNN(self.drift.with_theta(point[: self.size]), *noises, self.gate_std)
+
+    def moved(self, point: Floats, move: Floats) -> Floats:
+        there, noise = point + move, np.s_[self.size :]
+        # a factor of e at most at once, and never below the floor
+        there[noise] = np.clip(there[noise], point[noise] - 1.0, point[noise] + 1.0)
+        there[noise] = np.maximum(there[noise], np.log(self.floor))
+        return np.asarray(there)
+
+    def value(self, point: Floats) -> float:
+        total, sizes = 0.0, (self.drift.latent_dim, self.drift.gated)
+        for x in self.trials:
+            error, variance = np.empty((len(x) - 1, x.shape[1])), np.empty((len(x) - 1, x.shape[1]))
+            theta, deviations, start = point[: self.size].copy(), np.exp(point[self.size :]), self._start(x)
+            innovations(theta, *sizes, deviations, self.gate_std, start, x, error, variance)
+            total += _log_likelihood(error, variance)
+        return total
+
+    def at(self, point: Floats) -> _Local:
+        size = len(point)
+        steps = np.full(size, _STEP)
+        steps[self.size :] = np.where(self.free(point), _STEP, 0.0)
+        value, information, scores = 0.0, np.zeros((size, size)), []
+        for x in self.trials:
+            shape = (len(x) - 1, x.shape[1])
+            error, variance = np.empty(shape), np.empty(shape)
+            derror, dvariance = np.empty((size, *shape)), np.empty((size, *shape))
+            theta, logs, start = point[: self.size].copy(), point[self.size :].copy(), self._start(x)
+            units, gated = self.drift.latent_dim, self.drift.gated
+            innovation_derivatives(
+                theta,
+                units,
+                gated,
+                logs,
+                self.gate_std,
+                start,
+                x,
+                steps,
+                error,
+                variance,
+                derror,
+                dvariance,
+            )
+            value += _log_likelihood(error, variance)
+            if not np.isfinite([value, np.abs(derror).max(), np.abs(dvariance).max()]).all():
+                raise ValueError("model must be able to predict x: its likelihood is not finite")
+            first = (derror / np.sqrt(variance)).reshape(size, -1)
+            second = (dvariance / (np.sqrt(2.0) * variance)).reshape(size, -1)
+            information += first @ first.T + second @ second.T
+            slope = 0.5 * (error**2 / variance - 1.0) / variance
+            scores.append(((-error / variance) * derror + slope * dvariance).sum(axis=2).T)
+        gradient = np.sum([part.sum(axis=0) for part in scores], axis=0)
+        return _Local(value, gradient, information, scores)
+
+    def _start(self, x: Floats) -> Floats:
+        """Return the mean of the first state: as measured where observed, else as embedded."""
+        return np.ascontiguousarray(self.drift.embed(x[0]))
+
+
+def _log_likelihood(error: Floats, variance: Floats) -> float:
+    """Return the sum over all rows; -inf where the filter has lost its way."""
+    if not (variance > 0.0).all() or not np.isfinite(error).all():
+        return float("-inf")
+    with np.errstate(over="ignore"):
+        return -0.5 * float((np.log(2.0 * np.pi * variance) + error**2 / variance).sum())
+
+
+def _step(here: _Local, least: float, damping: float) -> tuple[Floats, float]:
+    """Return the step along what is identified, and its undamped length in standard deviations."""
+    values, vectors = np.linalg.eigh(here.information)
+    kept = values > least
+    along = vectors[:, kept].T @ here.gradient
+    move = vectors[:, kept] @ (along / (values[kept] * (1.0 + damping)))
+    return move, float(np.sqrt((along**2 / values[kept]).sum() / max(1, kept.sum())))
+
+
+def _sums(scores: Floats, length: int) -> Floats:
+    """Return the sums over blocks of ``scores (T, p)``; what is left at the end joins the last."""
+    edges = np.arange(0, max(1, len(scores) // length) * length, length)
+    return np.asarray(np.add.reduceat(scores, edges, axis=0))
+
+
+def fit_noise(drift: ALRNN, x: ArrayLike | Sequence[ArrayLike]) -> PALRNN:
+    """Return ``drift`` as it is with the two deviations, one for all units, that make ``x`` most likely."""
+    trials = as_trials(x, "x", dim=as_instance(drift, "drift", ALRNN).observed_dim, allow_nan=True)
+    problem, units = _Problem(trials, drift, 0.0, True), drift.latent_dim
+    least = np.log(problem.floor)
+    start = np.log(np.exp(problem.start(drift)[-drift.observed_dim :]).mean())
+
+    def point(logs: Floats) -> Floats:
+        both = np.maximum(logs, least)
+        return np.concatenate([drift.theta, np.repeat(both, [units, drift.observed_dim])])
+
+    def loss(logs: Floats) -> float:
+        value = problem.value(point(logs))
+        return -value if np.isfinite(value) else 1e300
+
+    how: dict[str, Any] = {"method": "Nelder-Mead", "options": {"xatol": 0.02, "fatol": 0.1}}
+    return problem.model(point(minimize(loss, np.array([start, start]), **how).x))

@@ -1,0 +1,180 @@
+"""The study of error bars: its truths, its tables, and that it goes on where it was stopped."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from command_line import call
+
+from palrnn.coverage import coverage_status, coverage_study, update_page
+from palrnn.coverage.reservoir import reservoir_ensemble
+from palrnn.coverage.settings import SCALES, load_settings
+from palrnn.coverage.study import study_tasks
+from palrnn.coverage.truths import identified, truth
+from palrnn.coverage.work import dataset_seed
+from palrnn.data import Standardizer, lorenz63
+from palrnn.model import ALRNN
+
+TINY = """
+scale = "tiny"
+
+[[truths]]
+name = "linear"
+noises = [[0.3, 0.3]]
+rows = [400]
+datasets = 2
+methods = ["sandwich", "likelihood", "blocks"]
+updates = 300
+warm_updates = 30
+models = 3
+draws = 20
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY)
+    return file
+
+
+def test_the_command_runs_goes_on_and_writes_tables(tiny, tmp_path, capsys):
+    folder = tmp_path / "run"
+    words = ("reproduce", "coverage", "-o", folder, "--workers", "1")
+    code, out, _ = call(capsys, *words, "--scale", tiny, "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert (found["before"], found["done"], found["failed"]) == (0, 8, [])
+    code, out, _ = call(capsys, *words)
+    assert code == 0
+    assert "0 tasks done now, 8 before" in out
+    code, out, _ = call(capsys, "status", folder, "--json")
+    assert (code, json.loads(out)["done"]) == (0, 8)
+    with (folder / "methods.csv").open() as stream:
+        rows = {row["method"]: row for row in csv.DictReader(stream)}
+    assert set(rows) == {"sandwich", "likelihood", "blocks"}
+    for row in rows.values():
+        share = float(row["covered 0.9"])
+        assert float(row["error 0.9"]) == pytest.approx(np.sqrt(share * (1 - share) / 2), rel=1e-4)
+        assert float(row["width 0.5"]) < float(row["width 0.9"])
+    # two series of 400 rows, six parameters each; around teacher forcing none of the four weights is held
+    assert float(rows["likelihood"]["covered 0.9"]) > float(rows["sandwich"]["covered 0.9"])
+
+
+def test_a_folder_keeps_its_settings_and_can_be_continued_from_its_archive(tiny, tmp_path):
+    folder = tmp_path / "run"
+
+    def stop(done, total, figures):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        coverage_study(folder, scale=tiny, workers=1, progress=stop)
+    assert 3 <= coverage_status(folder)["done"] < 8
+    done = coverage_study(folder, workers=1)
+    assert done.tally.before >= 3
+    with pytest.raises(ValueError, match="holds results of other settings"):
+        coverage_study(folder, scale="smoke")
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    for name in ("settings.toml", "records.zip", "palrnn.json"):
+        (clone / name).write_bytes((folder / name).read_bytes())
+    again = coverage_study(clone, workers=1, compute=False)
+    for row, other in zip(done.tables["methods"], again.tables["methods"], strict=True):
+        assert row["covered 0.9"] == other["covered 0.9"]
+
+
+def test_tables_are_written_between_the_marks_of_a_page(tiny, tmp_path):
+    folder, page = tmp_path / "run", tmp_path / "page.md"
+    coverage_study(folder, scale=tiny, workers=1)
+    marks = "".join(
+        f"before\n<!-- coverage: {name} -->\nold\n<!-- end -->\n" for name in ("parameters", "forecasts")
+    )
+    page.write_text(marks)
+    update_page(page, folder)
+    text = page.read_text()
+    assert "old" not in text
+    assert "| linear | 0.3, 0.3 | 400 | parameters | likelihood | 2 |" in text
+    assert "*Not computed yet.*" in text
+    assert text.count("before") == 2
+    update_page(page, folder)
+    assert page.read_text() == text
+    page.write_text("nothing")
+    with pytest.raises(ValueError, match="has no marks"):
+        update_page(page, folder)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_scales_can_be_read_and_their_tasks_differ(scale):
+    settings = load_settings(scale)
+    assert settings.scale == scale
+    if scale != "full":
+        tasks = study_tasks(settings)
+        assert len({task.hash for task in tasks}) == len(tasks)
+
+
+def test_the_full_scale_has_what_was_promised():
+    full = load_settings("full")
+    assert {each.name for each in full.truths} == {"linear", "alrnn", "lorenz63", "rossler"}
+    for each in full.truths:
+        assert each.datasets == 100
+        assert each.rows == (5000, 20_000)
+        assert {0.0, 0.1, 0.3} == {noise for pair in each.noises for noise in pair}
+        assert {"itf laplace", "observed", "sandwich", "blocks", "seeds"} < set(each.methods)
+
+
+@pytest.mark.parametrize("name", ["linear", "alrnn"])
+def test_a_map_is_asked_for_what_data_can_tell(name):
+    known = truth(name)
+    model, values = known.drift, known.true_values(0.3)
+    assert len(known.names) == len(values)
+    rng = np.random.default_rng(0)
+    # what A and W share of an ungated unit may be moved from one to the other
+    free, shift = model.latent_dim - model.gated, rng.standard_normal(model.latent_dim)
+    shift[free:] = 0.0
+    same = ALRNN(model.A + shift, model.W - np.diag(shift), model.h, model.E, model.gated)
+    np.testing.assert_allclose(identified(same), values, atol=1e-12)
+    x = known.series(0.0, 0.0, 400, 0)
+    # it keeps going without any noise
+    assert x[-100:].std() > 0.3
+
+
+@pytest.mark.parametrize("name", ["lorenz63", "rossler"])
+def test_the_fixed_point_of_a_flow_is_one(name):
+    known = truth(name)
+    velocity = np.empty(3)
+    known.system.field(np.array(known.point), np.array(known.system.parameters), velocity)
+    np.testing.assert_allclose(velocity, 0.0, atol=1e-12)
+    assert known.values[0] == known.system.lyapunov
+
+
+def test_data_sets_differ():
+    assert len({dataset_seed(number) for number in range(100)}) == 100
+
+
+def test_reservoirs_foresee_better_than_persistence_and_climatology():
+    x = lorenz63(3000, dt=0.02)
+    x = Standardizer.fit(x).transform(x)
+    networks = reservoir_ensemble(x[:2500], 60, 2, 0)
+    contexts = np.stack([x[s : s + 100] for s in (2500, 2600, 2700)])
+    target = np.stack([x[s + 100 : s + 125] for s in (2500, 2600, 2700)])
+    ahead = np.mean([each.forecast(contexts, 25) for each in networks], axis=0)
+    error = np.abs(ahead - target).mean()
+    assert error < 0.5 * np.abs(contexts[:, -1:] - target).mean()
+    assert error < 0.5 * np.abs(target).mean()
+
+
+def test_settings_that_cannot_be_are_refused(tiny):
+    with pytest.raises(ValueError, match="nothing is left to chance"):
+        load_settings(_changed(tiny, "[[0.3, 0.3]]", "[[0.0, 0.0]]"))
+    with pytest.raises(ValueError, match="without likelihood"):
+        load_settings(_changed(tiny, '"linear"', '"lorenz63"'))
+    with pytest.raises(ValueError, match="scale must be one of"):
+        load_settings("vast")
+
+
+def _changed(file, old, new):
+    other = file.with_name("other.toml")
+    other.write_text(file.read_text().replace(old, new))
+    return other

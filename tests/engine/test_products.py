@@ -1,0 +1,49 @@
+"""Matrix products inside kernels: the BLAS's own, of every layout, and nothing for empty ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+
+from palrnn.engine.kernel import kernel, pin_blas
+from palrnn.engine.products import product
+
+
+@kernel
+def _plain(a, b, out):
+    product(a, b, out)
+
+
+@kernel
+def _transposed(a, b, out):
+    product(a.T, b, out)
+
+
+@kernel
+def _both(a, b, out):
+    product(a.T, b.T, out)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("rows", "inner", "columns"), [(3, 4, 5), (1, 7, 1), (16, 30, 30), (2, 0, 3), (0, 2, 3)]
+)
+def test_products_are_those_of_numpy(dtype, rows, inner, columns):
+    pin_blas()
+    rng = np.random.default_rng(rows * 100 + inner)
+    a, b = (
+        rng.standard_normal((rows, inner)).astype(dtype),
+        rng.standard_normal((inner, columns)).astype(dtype),
+    )
+    left, right = np.ascontiguousarray(a.T), np.ascontiguousarray(b.T)
+    for call, x, y in ((_plain, a, b), (_transposed, left, b), (_both, left, right)):
+        out = np.full((rows, columns), np.nan, dtype)
+        call(x, y, out)
+        # sums of at most thirty products
+        np.testing.assert_allclose(out, a @ b, rtol=0, atol=50 * np.finfo(dtype).eps)
+
+
+def test_what_is_no_contiguous_matrix_is_refused_when_the_kernel_is_compiled():
+    with pytest.raises(TypingError, match="product takes contiguous matrices of one dtype"):
+        _plain(np.ones((4, 4))[::2], np.ones((4, 4)), np.ones((2, 4)))
