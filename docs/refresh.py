@@ -77,13 +77,7 @@ def field() -> str:
             name = f"{row['model'].removesuffix(', defaults').replace('shallow', 'plain')} shallow PLRNN"
             lives = row["alive from 10 of 10 starts after 100,000 steps"]
             lines.append(f"| lorenz63, 5% noise | {name} | {row['models']} | {score} | {lives} |")
-<<<<<<< HEAD
     about = "Default settings; [training](docs/training.md), [the shallow PLRNN](docs/shallow.md) say more."
-=======
-    about = (
-        "Default settings; [Training](docs/training.md) and [the shallow PLRNN](docs/shallow.md) say more."
-    )
->>>>>>> main
     return "\n".join([*lines, "", about])
 
 
