@@ -282,8 +282,8 @@ def _chosen(dataset: Dataset, trials: list[Any], given: dict[str, Any], workers:
     around = list(dict.fromkeys(max(1, round(part * suggested)) for part in DELAYS))
     usual: dict[str, Any] = {"delays": around}
     if single:
-        first = suggest_lags(trials, delay=suggested)
-        usual["lags"] = (first, *(each for each in LAGS if each != first))
+        enough = suggest_lags(trials, delay=suggested)
+        usual["lags"] = (enough, *(each for each in LAGS if each != enough))
     if dataset.lags > 1:
         usual = {}
     series = DataSettings(**dataset.settings)
