@@ -87,7 +87,7 @@ def test_a_folder_keeps_its_settings_and_can_be_continued_from_its_archive(tiny,
 
 def test_tables_are_written_between_the_marks_of_a_page(tiny, tmp_path):
     folder, page = tmp_path / "run", tmp_path / "page.md"
-    coverage_study(folder, scale=tiny, workers=1)
+    coverage_study(folder, scale=_changed(tiny, "datasets = 2", "datasets = 5"), workers=1)
     marks = "".join(
         f"before\n<!-- coverage: {name} -->\nold\n<!-- end -->\n" for name in ("parameters", "forecasts")
     )
@@ -95,9 +95,15 @@ def test_tables_are_written_between_the_marks_of_a_page(tiny, tmp_path):
     update_page(page, folder)
     text = page.read_text()
     assert "old" not in text
-    assert "| linear | 0.3, 0.3 | 400 | parameters | likelihood | 2 |" in text
+    assert "| linear | 0.3, 0.3 | 400 | parameters | likelihood | 5 |" in text
     assert "*Not computed yet.*" in text
     assert text.count("before") == 2
+    few = tmp_path / "few"
+    coverage_study(few, scale=tiny, workers=1)
+    other = tmp_path / "other.md"
+    other.write_text(marks)
+    update_page(other, few)
+    assert "3 settings have fewer than 5 data sets yet" in other.read_text()
     update_page(page, folder)
     assert page.read_text() == text
     page.write_text("nothing")

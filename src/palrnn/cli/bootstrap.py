@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
-from palrnn.cli.listing import listing
+from palrnn.cli.terminal import listing
 
 _DATA, _TRAINING, _WORK = "The series", "The first model", "The ensemble"
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
-from palrnn.cli.listing import listing
 from palrnn.cli.settings import ConfigFile, options_of, write_settings
+from palrnn.cli.terminal import listing
 
 if TYPE_CHECKING:
     from palrnn.geometry import Bars

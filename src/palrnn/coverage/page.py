@@ -12,6 +12,8 @@ from typing import Any
 from palrnn.engine.files import write_text
 
 _MARK = re.compile(r"(<!-- coverage: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+# a share of fewer data sets says nothing
+_LEAST = 5
 
 
 def update_page(page: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
@@ -40,7 +42,8 @@ def _part(name: str, folder: Path) -> str:
 
 
 def _methods(folder: Path, asked: tuple[str, ...]) -> str:
-    rows = [row for row in _read(folder / "methods.csv") if row["asked"] in asked]
+    found = [row for row in _read(folder / "methods.csv") if row["asked"] in asked]
+    rows = [row for row in found if int(row["datasets"]) >= _LEAST]
     header = ["truth", "noise (process, observation)", "rows", "asked", "method", "data sets"]
     header += ["90 % covers", "50 % covers", "median width of 90 %", "seconds"]
     lines = []
@@ -49,7 +52,12 @@ def _methods(folder: Path, asked: tuple[str, ...]) -> str:
         cells = [row["truth"], places, f"{int(row['rows']):,}", row["asked"], row["method"], row["datasets"]]
         cells += [_share(row, "0.9"), _share(row, "0.5"), _number(row["width 0.9"]), _number(row["seconds"])]
         lines.append(cells)
-    return _table(header, lines)
+    if len(rows) == len(found):
+        return _table(header, lines)
+    return (
+        _table(header, lines)
+        + f"\n{len(found) - len(rows)} settings have fewer than {_LEAST} data sets yet.\n"
+    )
 
 
 def _forecasts(folder: Path) -> str:
