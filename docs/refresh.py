@@ -77,9 +77,7 @@ def field() -> str:
             name = f"{row['model'].removesuffix(', defaults').replace('shallow', 'plain')} shallow PLRNN"
             lives = row["alive from 10 of 10 starts after 100,000 steps"]
             lines.append(f"| lorenz63, 5% noise | {name} | {row['models']} | {score} | {lives} |")
-    about = (
-        "Default settings; [Training](docs/training.md) and [the shallow PLRNN](docs/shallow.md) say more."
-    )
+    about = "Default settings; [training](docs/training.md), [the shallow PLRNN](docs/shallow.md) say more."
     return "\n".join([*lines, "", about])
 
 
@@ -181,16 +179,10 @@ def caption() -> str:
         grades = [run["grade"] for run in runs]
         words = ("good", "fair", "not usable", "diverged in training")
         counts = ", ".join(f"{grades.count(word)} {word}" for word in words if word in grades)
-        parts.append(
-            f"{name}: D_stsp {shown['dstsp']:.2f}, floor {shown['floor']:.2f}; "
-            f"of the {len(runs)} models {counts}"
-        )
-    count = {len(runs) for runs in found.values()}
-    number = "ten" if count == {10} else " and ".join(map(str, sorted(count)))
-    return (
-        f"The median of {number} seeds by D_stsp; default settings, for the laser with `lags=5, delay=2` and "
-        f"forcing of strength 0.1 at every step. {'. '.join(parts)}."
-    )
+        score = f"D_stsp {shown['dstsp']:.2f}, floor {shown['floor']:.2f}"
+        parts.append(f"{name[0].upper()}{name[1:]}: the median of {len(runs)} seeds, {score} ({counts}).")
+    how = "Default settings; for the laser `lags=5, delay=2`, and forcing of strength 0.1 at every step."
+    return " ".join([*parts, how])
 
 
 #: Where each place is, and what belongs there.

@@ -51,7 +51,7 @@ def test_a_shared_table_is_that_of_the_page_that_owns_it(page, name, make):
         ("benchmarks.md", "| 1.87 |", "| 2.87 |", "fast"),
         ("shallow.md", "| 9 of 10 |", "| 8 of 10 |", "worth"),
         ("how-to/inputs.md", "| 0.048 |", "| 0.998 |", "worth"),
-        ("pictures/attractor.json", '"shown": false', '"shown": true', "caption"),
+        ("pictures/attractor.json", '"grade": "good"', '"grade": "fair"', "caption"),
     ],
 )
 def test_another_number_in_the_owner_is_seen(owner, old, new, make, tmp_path, monkeypatch):

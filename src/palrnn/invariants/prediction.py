@@ -101,7 +101,7 @@ def valid_prediction_time(
 
     That is the time up to the last step before the error
 
-        |forecast_t - truth_t| / sqrt(sum_i scale_i^2)
+        abs(forecast_t - truth_t) / sqrt(sum_i scale_i^2)
 
     first exceeds ``threshold``; ``n dt`` if it never does, and 0 if it does in the first step. ``scale (N,)``
     is the deviation of each coordinate in the long run, by default that of ``truth``. With the largest

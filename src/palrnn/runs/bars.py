@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from palrnn.data import Dataset
 from palrnn.engine.checks import Floats, one_of
+from palrnn.engine.gaps import first_whole_row
+from palrnn.engine.progress import Progress
 from palrnn.geometry import (
+    Bars,
     IndefiniteInformationWarning,
+    InvariantErrorBars,
     ITFOperator,
     ModelDraws,
     curvature_gap,
     gibbs_posterior,
+    invariant_error_bars,
+    laplace,
     likelihood_posterior,
+    model_bars,
     observed_information,
 )
 from palrnn.geometry.gibbs import CALIBRATIONS
@@ -79,3 +87,45 @@ def gap(model: PALRNN, x: Floats, forcing: Forcing) -> float:
             return curvature_gap(itf, observed.trace_observed, len(x))
     except (FilterDiedError, ForcedDivergenceError, ArithmeticError):
         return float("nan")
+
+
+def drawn(run: Reconstruction, draws: ModelDraws | str, data: Any, settings: BarSettings) -> tuple[str, Any]:
+    """Return how models are drawn, and what from: what was given, or the posterior of this name."""
+    if isinstance(draws, str):
+        return draws, posterior(run, draws, data, settings)
+    return getattr(draws, "method", type(draws).__name__), draws
+
+
+def measured(
+    run: Reconstruction, method: str, draws: Any, settings: BarSettings, progress: Progress | None
+) -> Bars:
+    """Return the intervals of models drawn from ``draws`` on the held-out part of ``run``."""
+    first = first_whole_row(run.held, "reference")
+
+    def extra(drift: Any) -> dict[str, float]:
+        rows = run.x[first : first + settings.gap_rows]
+        return {"curvature gap": gap(run.probabilistic.with_drift(drift), rows, run.forcing)}
+
+    return model_bars(
+        draws,
+        run.held[first:],
+        method=method,
+        standardizer=run.standardizer,
+        dt=run.dt or 1.0,
+        columns=run.columns,
+        extra=extra if settings.gap_rows else None,
+        progress=progress,
+        **settings.model_dump(include={"count", "steps", "discard", "seed"}),
+    )
+
+
+def of_informations(
+    run: Reconstruction, informations: Mapping[str, Any], prior_std: float, **how: Any
+) -> dict[str, InvariantErrorBars]:
+    """Return the invariants of models drawn from the Laplace posterior of each of ``informations``."""
+    steps = min(10_000, max(1000, len(run.held)))
+    how |= {"standardizer": run.standardizer, "steps": steps, "dt": run.dt or 1.0, "inputs": run.s}
+    return {
+        name: invariant_error_bars(laplace(run.drift, found, prior_std=prior_std), run.held, **how)
+        for name, found in informations.items()
+    }

@@ -15,24 +15,8 @@ from palrnn.engine.checks import Floats, as_int, as_series, as_shape
 from palrnn.engine.config import Config
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.progress import Progress, listening, quiet
-from palrnn.geometry import (
-    Bars,
-    GeometryComparison,
-    InvariantErrorBars,
-    ModelDraws,
-    compare_geometries,
-    invariant_error_bars,
-    laplace,
-    model_bars,
-)
-from palrnn.inference import (
-    Evidence,
-    FilterDiagnostics,
-    Filtered,
-    Forecast,
-    rbpf,
-    windowed_evidence,
-)
+from palrnn.geometry import Bars, GeometryComparison, InvariantErrorBars, ModelDraws, compare_geometries
+from palrnn.inference import Evidence, FilterDiagnostics, Filtered, Forecast, rbpf, windowed_evidence
 from palrnn.invariants import Scorecard, Verdict, scorecard
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Forcing, as_forcing
@@ -58,6 +42,8 @@ C = TypeVar("C", bound=Config)
 R = TypeVar("R", bound=Result)
 
 _TRACKED_STEPS = 1000
+#: Settings of the invariants that `scorecard` takes as they are.
+_HANDED_ON = {"steps", "discard", "pairs", "protocol", "starts", "long_steps", "seed"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,9 +86,8 @@ class Reconstruction(RunState):
         there = None if x1 is not None or inputs is not None else self._rows_of_inputs(slice(first, None))
         drive = self._inputs(inputs, discard + steps) if there is None else there[: discard + steps]
         if drive is not None and len(drive) < discard + steps:
-            shape = (discard + steps, drive.shape[1])
-            words = f"inputs must be given, {shape}: the held-out part has those of {len(drive)} rows"
-            raise ValueError(words)
+            wanted = f"inputs must be given, {(discard + steps, drive.shape[1])}"
+            raise ValueError(f"{wanted}: the held-out part has those of {len(drive)} rows")
         run = free_run(self.drift, self.standardizer.transform(start), steps, discard, inputs=drive)
         if run.diverged:
             warnings.warn(
@@ -185,17 +170,11 @@ class Reconstruction(RunState):
                 inputs=self.s if self.system is None else None,
                 standardizer=self.standardizer,
                 dt=self.dt or 1.0,
-                steps=chosen.steps,
-                discard=chosen.discard,
                 process_std=self.record.process_std if process_std is None else process_std,
                 lyapunov=lyapunov,
-                pairs=chosen.pairs,
                 k=chosen.exponents or self.drift.latent_dim,
                 n=ahead,
-                protocol=chosen.protocol,
-                starts=chosen.starts,
-                long_steps=chosen.long_steps,
-                seed=chosen.seed,
+                **chosen.model_dump(include=_HANDED_ON),
             )
 
         # a second's work, and its trajectories are too long to keep
@@ -266,20 +245,8 @@ class Reconstruction(RunState):
 
         ``found`` must have been computed just now: a comparison that was kept has no matrices.
         """
-        steps = min(10_000, max(1000, len(self.held)))
-        how: dict[str, Any] = {"standardizer": self.standardizer, "steps": steps, "dt": self.dt or 1.0}
-        how["inputs"] = self.s
-        return {
-            name: invariant_error_bars(
-                laplace(self.drift, information, prior_std=prior_std),
-                self.held,
-                draws=draws,
-                seed=seed,
-                progress=progress,
-                **how,
-            )
-            for name, information in found.informations().items()
-        }
+        how: dict[str, Any] = {"draws": draws, "seed": seed, "progress": progress}
+        return bars.of_informations(self, found.informations(), prior_std, **how)
 
     def bars(
         self,
@@ -299,32 +266,12 @@ class Reconstruction(RunState):
         ``changes`` are settings of `BarSettings`.
         """
         chosen = _chosen(BarSettings, settings, changes)
-        if isinstance(draws, str):
-            method, posterior = draws, bars.posterior(self, draws, data, chosen)
-        else:
-            method, posterior = getattr(draws, "method", type(draws).__name__), draws
-        digest, first = bars.digest(posterior, chosen), first_whole_row(self.held, "reference")
-
-        def gap(drift: Any) -> dict[str, float]:
-            rows = self.x[first : first + chosen.gap_rows]
-            return {"curvature gap": bars.gap(self.probabilistic.with_drift(drift), rows, self.forcing)}
+        method, posterior = bars.drawn(self, draws, data, chosen)
 
         def work() -> Bars:
-            return model_bars(
-                posterior,
-                self.held[first:],
-                method=method,
-                count=chosen.count,
-                standardizer=self.standardizer,
-                steps=chosen.steps,
-                discard=chosen.discard,
-                dt=self.dt or 1.0,
-                columns=self.columns,
-                extra=gap if chosen.gap_rows else None,
-                seed=chosen.seed,
-                progress=progress,
-            )
+            return bars.measured(self, method, posterior, chosen, progress)
 
+        digest = bars.digest(posterior, chosen)
         return self._once("bars", chosen, work, Bars.from_dict, method=method, draws=digest)
 
     def evidence(self, length: int = 32, *, progress: Progress | None = None, **settings: Any) -> Evidence:

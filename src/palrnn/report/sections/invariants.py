@@ -70,7 +70,10 @@ def verdict_words(card: Scorecard) -> str:
     words = f"{_capital('; '.join(found.reasons))}." if found.reasons else "Nothing speaks against the model."
     if card.viability is None or {"diverges", "rests", "cycle", "leaves"} & set(found.causes):
         return words
-    return f"{words} In the long run it {card.viability.verdict}."
+    words = f"{words} In the long run it {card.viability.verdict}."
+    if "cycle" in card.viability.counts:
+        words += " That is taken for the data's own cycle: scores are good, no true exponent is known."
+    return words
 
 
 @headline(order=10, needs="invariants")
