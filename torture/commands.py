@@ -99,6 +99,7 @@ _HUGE = "9" * 32
 _SIZED = {
     "train DIR/good.npy": "--updates --latent-dim --tau --batch-size --sequence-length --lags --gated=-1",
     "search DIR/good.npy": "--updates --candidates --latent-dim --lags --delay --workers --seed=-1",
+    "bootstrap DIR/good.npy --updates 2": "--models --block --member-updates --workers",
     "geometry DIR/run DIR/good.npy --draws 0": "--particles --paths --steps --tau",
     "filter DIR/run DIR/good.npy": "--particles --start=-1 --seed=-1",
     "tune DIR/run DIR/good.npy": "--length --windows --particles --paths --threads --seed=-1",
@@ -165,6 +166,13 @@ search DIR/good.npy --updates 9 -o DIR/file
 search DIR/good.npy --families nonsense -o DIR/out
 search DIR/good.npy --updates 9 --scheduler nonsense -o DIR/out
 search -o DIR/out
+bootstrap
+bootstrap DIR/good.npy
+bootstrap DIR/good.npy --updates 2 -o DIR/run
+bootstrap DIR/good.npy --updates 2 -o DIR/file
+bootstrap DIR/good.npy --updates 2 --method nonsense -o DIR/out
+bootstrap DIR/missing.npy -o DIR/out
+evaluate DIR/run --bars nonsense
 train DIR/good.npy --alpha 2 -o DIR/out
 evaluate DIR/run --system nonsense
 evaluate DIR/run --reference DIR/good.npy --protocol nonsense"""

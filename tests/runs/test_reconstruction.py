@@ -315,7 +315,7 @@ def _refused(*_, **__):
 def test_the_report_has_all_sections(result, tmp_path):
     result.report(tmp_path / "report.html", TINY, progress=quiet)
     page = (tmp_path / "report.html").read_text()
-    keys = "glance done attractor series training invariants symbols geometry filter evidence"
+    keys = "verdict done attractor forecast series training invariants symbols geometry filter evidence"
     for key in keys.split():
         assert f'<section id="{key}"' in page
 

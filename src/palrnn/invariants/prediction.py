@@ -128,8 +128,9 @@ def valid_prediction_time(
 
 def _too_far(forecast: Floats, truth: Floats, variance: Floats, threshold: float) -> NDArray[np.bool_]:
     """Return whether each row of a forecast is farther from the truth than ``threshold`` deviations."""
-    bound = threshold**2 * np.where(np.isnan(truth), 0.0, variance).sum(axis=1)
-    return np.asarray(~(_squares(forecast, truth).sum(axis=1) <= bound))
+    with np.errstate(over="ignore"):  # what overflows is too far
+        bound = threshold**2 * np.where(np.isnan(truth), 0.0, variance).sum(axis=1)
+        return np.asarray(~(_squares(forecast, truth).sum(axis=1) <= bound))
 
 
 def _starts(series: Floats, ahead: int) -> NDArray[np.int64]:
