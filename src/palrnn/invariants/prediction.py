@@ -119,9 +119,13 @@ def valid_prediction_time(
     unit = step if lyapunov is None else step * as_float(lyapunov, "lyapunov", above=0.0)
     if scale is None:
         refuse_empty_columns([seen], "truth")
-        variance = np.nanvar(seen, axis=0)
     else:
-        variance = as_shape(scale, "scale", (seen.shape[1],)) ** 2
+        spread = as_shape(scale, "scale", (seen.shape[1],))
+    # in units of the largest number, whose square may be too large or too small to be told
+    largest = np.abs(seen[~np.isnan(seen)]).max(initial=0.0) or 1.0
+    made, seen = made / largest, seen / largest
+    with np.errstate(over="ignore"):
+        variance = np.nanvar(seen, axis=0) if scale is None else (spread / largest) ** 2
     failed = np.flatnonzero(_too_far(made, seen, variance, bound))
     return float(failed[0] if failed.size else len(seen)) * unit
 
