@@ -65,7 +65,7 @@ bench: $(VENV)/.bench
 
 # the field's numbers beside ours, for hours; it goes on where it stopped
 benchmark-field: $(VENV)/.field
-	$(BIN)/python -m benchmarks.field --runs build/field --write docs/field.md
+	$(BIN)/python -m benchmarks.field --runs results/field --write docs/field.md
 
 # Faults, bad input and damaged files, for up to 45 minutes; `make test` runs a short version. What is done for
 # these sources is not done again; `make torture STAGES="races 'kill train'"` runs some of it.

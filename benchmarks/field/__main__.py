@@ -1,8 +1,8 @@
 """The field's numbers beside ours, as docs/field.md shows them: `make benchmark-field`.
 
-    python -m benchmarks.field --runs build/field --write docs/field.md
-    python -m benchmarks.field --runs build/field --only flows --methods default
-    python -m benchmarks.field --runs build/field --only real --series ecg.npy fmri.npy
+    python -m benchmarks.field --runs results/field --write docs/field.md
+    python -m benchmarks.field --runs results/field --only flows --methods default
+    python -m benchmarks.field --runs results/field --only real --series ecg.npy fmri.npy
 
 Each model is one job, and its result one JSON file in the folder of runs: the command continues where it
 stopped, and several processes may share the folder, since a job that another one has begun is passed over
@@ -78,7 +78,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--runs", type=Path, default=Path("build/field"), help="where results are kept")
+    parser.add_argument("--runs", type=Path, default=Path("results/field"), help="where results are kept")
     parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--methods", nargs="*", help="default, published size, search, reservoir")
     parser.add_argument("--series", type=Path, nargs="*", default=[], help="files to learn as well")
@@ -92,7 +92,8 @@ def main() -> int:
             print(
                 f"{job.part} {job.name}, {job.method}, seed {job.seed}: {tables.sentence(found)}", flush=True
             )
-    text = "\n\n".join(tables.table(part, chosen.runs / part) for part in PARTS)
+    there = [part for part in PARTS if any((chosen.runs / part).glob("*.json"))]
+    text = "\n\n".join(tables.table(part, chosen.runs / part) for part in there)
     print(text)
     if chosen.write is not None:
         before, _, rest = chosen.write.read_text(encoding="utf-8").partition(BEGIN)
