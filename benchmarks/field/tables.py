@@ -54,7 +54,7 @@ def _lorenz(found: Results) -> str:
             f"| {_median(each, 'floor'):.2f} | {published[1]} | {_spread(each, 'spectrum_distance', 3)} "
             f"| {_median(each, 'spectrum_floor'):.3f} | {_alive(each)} | {_median(each, 'seconds'):.0f} |"
         )
-    return "### Lorenz-63 at M = 20\n\n" + "\n".join(lines)
+    return "## Lorenz-63 at M = 20\n\n" + "\n".join(lines)
 
 
 def _contexts(found: Results) -> str:
@@ -70,7 +70,7 @@ def _contexts(found: Results) -> str:
             f"| {_median(each, 'floor'):.2f} | {published[1]} | {_spread(each, 'spectrum_distance', 3)} "
             f"| {_median(each, 'spectrum_floor'):.3f} | {_alive(each)} | {_median(each, 'seconds'):.0f} |"
         )
-    return "### Short contexts\n\n" + "\n".join(lines)
+    return "## Short contexts\n\n" + "\n".join(lines)
 
 
 def _flows(found: Results) -> str:
@@ -106,7 +106,7 @@ def _flows(found: Results) -> str:
         cells = [_cell(found.get((name, method), [])) for method in ("default", "search", "reservoir")]
         true = _number((some.get("true_exponents") or [None])[0])
         rows.append(f"| {name} | {_number(some.get('floor')):.2f} | {true:.3g} | {' | '.join(cells)} |")
-    return "### Twenty flows\n\n" + "\n".join(lines) + words + "\n\n" + "\n".join(rows)
+    return "## Twenty flows\n\n" + "\n".join(lines) + words + "\n\n" + "\n".join(rows)
 
 
 def _ahead(found: Results) -> str | None:
@@ -148,7 +148,7 @@ def _real(found: Results) -> str:
             f"| {_median(each, 'floor'):.2f} | {'' if np.isnan(eight) else f'{eight:.2f}'} "
             f"| {_spread(each, 'spectrum_distance', 3)} | {_alive(each)} | {_median(each, 'seconds'):.0f} |"
         )
-    return "### Recordings\n\n" + "\n".join(lines)
+    return "## Recordings\n\n" + "\n".join(lines)
 
 
 def _number(value: Any, missing: float = np.nan) -> float:
