@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from palrnn import ALRNN
-from palrnn.invariants import Fate, Viability, scorecard
+from palrnn import ALRNN, lorenz63
+from palrnn.invariants import Fate, Viability, dstsp, dstsp_floor, scorecard
 from palrnn.invariants.over_starts import StartScores
+from palrnn.invariants.verdict import quick_verdict
 
 
 def _tent(slope=1.8):
@@ -56,13 +57,34 @@ def test_one_run_that_diverges_is_enough(card):
     assert found.causes == ("diverges",)
 
 
-def test_a_cycle_is_an_end_only_where_the_reference_has_none(card):
-    cyclic = _with(card, *[Fate("cycle", 100, 70)] * 10)
+def test_a_cycle_is_an_end_unless_it_is_that_of_the_reference(card):
+    cyclic = replace(_with(card, *[Fate("cycle", 100, 70)] * 10), lyapunov=None)
     assert cyclic.verdict.grade == "not usable"
     assert "falls onto a cycle of period 70" in str(cyclic.verdict)
-    # a periodic reference: no positive exponent is known, and the loop fills its bins
-    assert replace(cyclic, lyapunov=None).verdict.good
-    assert not _scored(replace(cyclic, lyapunov=None), 9.0).verdict.good
+    wave = np.sin(2 * np.pi * np.arange(2000) / 70)[:, None]
+    assert replace(cyclic, reference=wave).verdict.good
+    assert not _scored(replace(cyclic, reference=wave), 9.0).verdict.good
+    assert not replace(_with(cyclic, *[Fate("cycle", 100, 30)] * 10), reference=wave).verdict.good
+
+
+def test_noise_in_many_columns_hides_a_cycle_from_the_score_but_not_from_the_verdict():
+    rng, columns, level = np.random.default_rng(0), 20, 0.45
+    x = lorenz63(20_000, discard=2000)
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    # a loop of Lorenz-63 that closes to 0.006 deviations, followed again and again
+    loop = np.tile(x[3227 : 3227 + 612], (8, 1))[:4500]
+    mixing = rng.standard_normal((3, columns))
+    mixing /= np.linalg.norm(mixing, axis=0)
+    series, cycle = (each @ mixing + level * rng.standard_normal((len(each), columns)) for each in (x, loop))
+    floor = dstsp_floor(series[:9000], length=4500, pairs=5)
+    score = dstsp(cycle, series[:4500]).value
+    assert score < floor.median + 0.5
+    moves, turns = Viability((Fate("moves on"),) * 10, 1000), Viability((Fate("cycle", 0, 612),) * 10, 1000)
+    assert quick_verdict(turns, score, floor, series[:9000]).causes == ("cycle",)
+    assert quick_verdict(turns, score, floor, series[:9000]).grade == "not usable"
+    assert quick_verdict(moves, score, floor, series[:9000]).good
+    # the same run is right where the data are that cycle
+    assert quick_verdict(turns, score, floor, cycle).good
 
 
 def test_the_score_is_read_against_its_floor(card):

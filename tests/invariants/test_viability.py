@@ -11,6 +11,8 @@ import pytest
 from palrnn import ALRNN, PALRNN, lorenz63, spread_starts, viability
 from palrnn.data import kernels
 from palrnn.data.systems import lorenz63_system, rossler_system
+from palrnn.invariants import dstsp_floor
+from palrnn.invariants.verdict import quick_verdict
 from palrnn.model import engine
 from palrnn.model.engine import PiecewiseAffine
 
@@ -123,6 +125,22 @@ def test_the_true_rossler_system_moves_on_and_a_periodic_one_is_a_cycle():
     assert found.counts == {"cycle": 10}
     # the limit cycle at c = 2.5 has period 5.75 time units, in steps of 0.05
     assert all(abs(fate.period - 115) <= 2 for fate in found.fates)
+
+
+def test_where_the_score_is_blind_only_the_model_that_lives_is_good():
+    """Twelve columns of noise, and in each a little of Lorenz-63: a score at its floor says nothing."""
+    rng, x = np.random.default_rng(0), lorenz63(5000, discard=5000)
+    noisy = x @ rng.standard_normal((3, 12)) / 20 + rng.standard_normal((5000, 12))
+    floor = dstsp_floor(noisy, length=2500, pairs=3)
+
+    def grade(model, starts, steps=100_000):
+        return quick_verdict(viability(model, starts, steps), floor.median, floor, noisy).grade
+
+    assert grade(_scalar(0.9, 0.9, 1.0), _STARTS, 5000) == "not usable"
+    assert grade(_scalar(0.4, -163.0, 1.0), _STARTS, 20_000) == "not usable"
+    assert grade(_rotation(0.01 ** (1 / 20_000)), np.tile([[1.0]], (10, 1))) == "not usable"
+    assert grade(_scalar(1.1, 1.1, 1.0), _STARTS, 2000) == "not usable"
+    assert grade(_Flow(lorenz63_system(), 0.01), spread_starts(x)) == "good"
 
 
 def test_a_run_beside_the_data_leaves_their_region():

@@ -7,8 +7,9 @@
   D_stsp is more than 2 nats above its floor;
 - *fair*: anything between.
 
-A cycle is an end only where the reference has none: if the true exponent is not known to be positive and the
-run scores as a good one does, it is the reference's own.
+A cycle is an end unless it is the reference's own: the reference repeats itself after the same number of
+steps (`Repetition`), and the run scores as a good one does. The score alone would not do: noise in many
+columns makes D_stsp blind for what moves in a few.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
+from palrnn.engine.checks import Floats
+from palrnn.invariants.repetition import Repetition
 
 if TYPE_CHECKING:
     from palrnn.invariants.floors import Floor
@@ -65,20 +69,23 @@ def verdict(card: Scorecard) -> Verdict:
     return _worst_first([*_ends(card, excess), *_score(excess, card.dstsp_floor), *_exponent(card)])
 
 
-def quick_verdict(life: Viability, dstsp: float, floor: Floor) -> Verdict:
+def quick_verdict(life: Viability, dstsp: float, floor: Floor, reference: Floats) -> Verdict:
     """Return what long runs and D_stsp come to, where nothing else was measured.
 
     ``dstsp`` is the median over starts, with noise as in the data where these are noisy.
     """
     excess = excess_over(floor, dstsp)
-    return _worst_first([*_ended(life, excess, chaotic=False), *_score(excess, floor)])
+    return _worst_first([*_ended(life, excess, reference), *_score(excess, floor)])
 
 
-def ended_fates(life: Viability, excess: float, *, chaotic: bool) -> list[Fate]:
-    """Return the fates that count as an end: a cycle does not, where it may be the reference's own."""
-    own = excess <= GOOD_EXCESS and not chaotic
+def ended_fates(life: Viability, excess: float, reference: Floats) -> list[Fate]:
+    """Return the fates that count as an end: a cycle does not, where it is that of ``reference (T, N)``."""
+    ended = [fate for fate in life.fates if fate.outcome != "moves on"]
+    if excess > GOOD_EXCESS or all(fate.outcome != "cycle" for fate in ended):
+        return ended
+    repetition = Repetition(reference)
     return [
-        fate for fate in life.fates if fate.outcome != "moves on" and not (own and fate.outcome == "cycle")
+        fate for fate in ended if not (fate.outcome == "cycle" and repetition.after(fate.period or 0))
     ]
 
 
@@ -109,11 +116,11 @@ def _ends(card: Scorecard, excess: float) -> list[tuple[Grade, Cause, str]]:
         if card.hard.diverged_at is None:
             return []
         return [("not usable", "diverges", f"diverges after {card.hard.diverged_at:,} steps")]
-    return _ended(card.viability, excess, chaotic=card.lyapunov is not None and card.lyapunov > 0)
+    return _ended(card.viability, excess, card.reference)
 
 
-def _ended(life: Viability, excess: float, *, chaotic: bool) -> list[tuple[Grade, Cause, str]]:
-    ended, total = ended_fates(life, excess, chaotic=chaotic), len(life.fates)
+def _ended(life: Viability, excess: float, reference: Floats) -> list[tuple[Grade, Cause, str]]:
+    ended, total = ended_fates(life, excess, reference), len(life.fates)
     many = len(ended) > FAIR_ENDS * total
     found: list[tuple[Grade, Cause, str]] = []
     for outcome in ("diverges", "rests", "cycle", "leaves"):

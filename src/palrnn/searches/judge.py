@@ -115,9 +115,9 @@ def judged(model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0) -> 
     floor = dstsp_floor(data.longest, length=length, pairs=_PAIRS, delay=delay, seed=seed)
     rhythm = spectrum_floor(data.longest, length=length, pairs=_PAIRS, seed=seed)
     dstsp = float(np.median(np.minimum(scores.dstsp, _FAR)))
-    found: Verdict = quick_verdict(life, dstsp, floor)
+    found: Verdict = quick_verdict(life, dstsp, floor, data.longest)
     ahead = prediction_error(model, data.validation, _AHEAD, horizon=_AHEAD).mse[-1]
-    ended = ended_fates(life, excess_over(floor, dstsp), chaotic=False)
+    ended = ended_fates(life, excess_over(floor, dstsp), data.longest)
     return Judgement(
         grade=found.grade,
         reasons=found.reasons,
