@@ -48,6 +48,31 @@ def test_seeds_start_anew_on_the_same_data(base):
     assert (found.theta.std(axis=0) > 0).all()
 
 
+def test_seeds_keep_the_best_as_the_first_model_does():
+    measured = {"updates": 20, "evaluate_every": 10, "keep": "best"}
+    first = palrnn.reconstruct(series(500), **measured, **QUICK)
+    assert len(palrnn.bootstrap(series(500), base=first, models=2, method="seeds", workers=1).models) == 2
+
+
+@pytest.mark.parametrize("method", ["blocks", "seeds"])
+def test_the_spread_of_a_response_to_inputs_is_around_the_response(method):
+    rng = np.random.default_rng(2)
+    s, x = rng.standard_normal((1500, 1)), np.zeros((1500, 2))
+    for t in range(1, len(x)):
+        x[t] = TRUTH @ x[t - 1] + np.array([1.0, 0.5]) * s[t - 1] + 0.3 * rng.standard_normal(2)
+    first = palrnn.reconstruct(x, inputs=s, updates=2000, learning_rate=0.02, **QUICK)
+    how = {"models": 4, "method": method, "updates": 2000, "workers": 1}
+    found = palrnn.bootstrap(x, inputs=s, base=first, **how)
+    assert found.diverged == 0
+    raw = [model.C[:, 0] * first.standardizer.std / first.input_standardizer.std for model in found.models]
+    # 1,200 rows with noise 0.3 know a response to 0.01; batches of 16 sequences add as much again
+    np.testing.assert_allclose(np.mean(raw, axis=0), [1.0, 0.5], atol=0.05)
+    assert (np.std(raw, axis=0) > 0).all()
+    assert np.isfinite(found.error_bars(steps=200, discard=20).lyapunov).all()
+    with pytest.raises(ValueError, match="inputs must be the 1 that base was trained with, got 0"):
+        palrnn.bootstrap(x, base=first, **how)
+
+
 def test_an_ensemble_stands_in_for_a_posterior(base):
     found = palrnn.bootstrap(series(), base=base, models=3, updates=20, workers=1)
     bars = found.error_bars(steps=200, discard=20)

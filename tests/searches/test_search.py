@@ -186,7 +186,6 @@ def test_gaps_are_allowed():
         ({"workers": 0}, "workers"),
         ({"workers": 1, "scheduler": "tcp://127.0.0.1:1"}, "workers are of this machine"),
         ({"run": ""}, "the folder of a search must have a name"),
-        ({"inputs": np.ones((1200, 1)).cumsum(axis=0) % 7}, "inputs must be None: a search does not know"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(given, words):

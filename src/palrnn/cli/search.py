@@ -49,6 +49,10 @@ def search_command(
     columns: Annotated[
         list[str] | None, option("A column of a table to use; once per column (all but time).", _DATA)
     ] = None,
+    inputs: Annotated[
+        str | None,
+        option("Columns that drive the system, not observed: names with commas between (none).", _DATA),
+    ] = None,
     time: Annotated[
         str | None, option("The column that tells the time (one that looks like it).", _DATA)
     ] = None,
@@ -97,6 +101,8 @@ def search_command(
     given = {name: value for name, value in locals().items() if value is not None and value != []}
     for name in ("output", "series", "json", "quiet"):
         given.pop(name, None)
+    if inputs is not None:
+        given["inputs"] = [name.strip() for name in inputs.split(",")]
     from palrnn.report.sections.invariants import invariants_table, verdict_lines
     from palrnn.report.sections.search import search_table
     from palrnn.searches import search

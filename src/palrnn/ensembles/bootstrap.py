@@ -84,6 +84,7 @@ class Ensemble:
         base = self.base
         steps = min(10_000, max(1000, len(base.held)))
         usual: dict[str, Any] = {"standardizer": base.standardizer, "steps": steps, "dt": base.dt or 1.0}
+        usual["inputs"] = base.s
         count = len(self.models) if draws is None else draws
         return invariant_error_bars(self, base.held, draws=count, **(usual | settings))
 
@@ -131,23 +132,25 @@ def bootstrap(
     if isinstance(x, Dataset) and data:
         raise ValueError(f"{min(data)} is a setting of Dataset.prepare, which has made x already")
     dataset = x if isinstance(x, Dataset) else Dataset.prepare(x, **data)
-    if dataset.inputs is not None or (isinstance(base, Reconstruction) and base.drift.input_dim):
-        raise ValueError("inputs must be None: an ensemble does not know external inputs yet")
     if base is not None:
         as_instance(base, "base", Reconstruction)
         if training:
             raise ValueError(f"{min(training)} is a setting of the first model, which base is already")
         if base.drift.observed_dim != dataset.training[0].shape[1]:
             raise ValueError("base must be a model of x, with as many columns")
+        given = 0 if dataset.inputs is None else len(dataset.inputs.columns)
+        if base.drift.input_dim != given:
+            raise ValueError(f"inputs must be the {base.drift.input_dim} that base was trained with, got {given}")
     with _place(run) as folder, listening(progress, "models") as report:
         first = base
         if first is None:
             first = reconstruct(dataset, run=None if run is None else folder / "base", **training)
         config = _config(first, method, updates)
         trials = [first.standardizer.transform(trial) for trial in _raw(dataset)]
+        drives = _drives(dataset, first)
         how = {"method": method, "block": _block(trials, block, config), "seed": seed}
         with closing(engine_for(workers, scheduler)) as engine:
-            found = _members(folder, first, trials, config, how, count, engine, report)
+            found = _members(folder, first, (trials, drives), config, how, count, engine, report)
     checkpoints = [checkpoint_from_bytes(data) for data in found]
     alive = tuple(each.drift for each in checkpoints if not each.training["diverged"])
     if not alive:
@@ -158,7 +161,7 @@ def bootstrap(
 def _members(
     folder: Path,
     base: Reconstruction,
-    trials: list[Floats],
+    series: tuple[list[Floats], list[Floats] | None],
     config: TrainConfig,
     how: dict[str, Any],
     count: int,
@@ -166,9 +169,9 @@ def _members(
     report: Progress,
 ) -> list[bytes]:
     """Return the checkpoints of all models, those that were there and those trained now."""
-    store, series = Store(folder / "members"), pack(trials)
+    store, packed = Store(folder / "members"), pack(*series)
     start = checkpoint_bytes(base.drift, standardizer=base.standardizer, dt=base.dt, forcing=base.forcing)
-    given = {Task(DATA, _sum(series)): series, Task(BASE, _sum(start)): start}
+    given = {Task(DATA, _sum(packed)): packed, Task(BASE, _sum(start)): start}
     with writable_folder(store.folder, "sweep", "bootstrap"):
         for task, data in given.items():
             if not store.has(task):
@@ -199,6 +202,14 @@ def _config(base: Reconstruction, method: str, updates: int | None) -> TrainConf
 
 def _raw(dataset: Dataset) -> list[Floats]:
     return [dataset.standardizer.inverse(trial) for trial in dataset.training]
+
+
+def _drives(dataset: Dataset, base: Reconstruction) -> list[Floats] | None:
+    """Return the inputs of the trials in the units of the first model, None where nothing drives it."""
+    if dataset.inputs is None:
+        return None
+    own = dataset.inputs.standardizer
+    return [base.scaled_inputs(own.inverse(drive)) for drive in dataset.inputs.training]
 
 
 def _block(trials: list[Floats], block: int | None, config: TrainConfig) -> int:

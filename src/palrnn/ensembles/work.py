@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from palrnn.data.packing import unpack
+from palrnn.data.packing import unpack, unpack_inputs
 from palrnn.engine.checks import Floats
 from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import generator, kernel_seed
@@ -20,6 +20,7 @@ BASE = Kind("base", "palrnn.ensembles.work:missing", ".safetensors", archived=Fa
 MEMBER = Kind("member", "palrnn.ensembles.work:train_member", ".safetensors")
 #: With as many trials as this, whole trials are drawn instead of blocks.
 ENOUGH_TRIALS = 10
+_LEAST_MEASURED = 40
 
 
 def member_task(number: int, config: TrainConfig, how: dict[str, Any], data: Task, base: Task) -> Task:
@@ -37,17 +38,43 @@ def train_member(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     """Train one model: on blocks drawn anew, from the first model; or on the same series, from a new seed."""
     number, seed = int(settings["number"]), int(settings["seed"])
     trials, base = unpack(inputs["data"]), checkpoint_from_bytes(inputs["base"])
+    drives = unpack_inputs(inputs["data"])
     config = TrainConfig(**settings["config"]).changed(seed=kernel_seed(seed, "training", number))
     start = None
     if settings["method"] == "blocks":
-        trials = resampled(trials, settings["block"], seed, number)
+        trials, drives = _resampled_with_inputs(trials, drives, settings["block"], seed, number)
         start = base.drift
     notes: dict[str, Any] = {"number": number, "diverged": False}
     try:
-        model = train(trials, config, model=start, progress=quiet).model
+        how = _measured_on(trials, drives, config)
+        model = train(trials, config, inputs=drives, model=start, progress=quiet, **how).model
     except TrainingDivergedError as error:
         model, notes["diverged"] = error.model, True
     return checkpoint_bytes(model, standardizer=base.standardizer, dt=base.dt, training=notes)
+
+
+def _measured_on(
+    trials: Sequence[Floats], drives: Sequence[Floats] | None, config: TrainConfig
+) -> dict[str, Any]:
+    """Return what the model is measured on during training, as the first one was: the end of a trial."""
+    if config.evaluate_every is None:
+        return {}
+    longest = max(range(len(trials)), key=lambda k: len(trials[k]))
+    end = slice(-max(_LEAST_MEASURED, config.evaluate_steps - config.evaluate_discard), None)
+    along = None if drives is None else drives[longest][end]
+    return {"heldout": trials[longest][end], "heldout_inputs": along}
+
+
+def _resampled_with_inputs(
+    trials: list[Floats], drives: list[Floats] | None, block: int, seed: int, number: int
+) -> tuple[list[Floats], list[Floats] | None]:
+    """Return data drawn anew, with the inputs of the same rows."""
+    if drives is None:
+        return resampled(trials, block, seed, number), None
+    seen = trials[0].shape[1]
+    both = [np.concatenate(pair, axis=1) for pair in zip(trials, drives, strict=True)]
+    drawn = resampled(both, block, seed, number)
+    return [each[:, :seen] for each in drawn], [each[:, seen:] for each in drawn]
 
 
 def resampled(trials: Sequence[Floats], block: int, seed: int, number: int) -> list[Floats]:

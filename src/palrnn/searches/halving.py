@@ -69,9 +69,9 @@ def search(
       at the start, or give that number itself: with the same ``seed`` (0) it gives the same result, however
       many workers there are. ``candidates`` is how many to start with (None: chosen with the budget).
     - ``families``: kinds of surrogates to try ("alrnn").
-    - ``lags``, ``delay``: one number or several to try; None is 1 for several columns, and a choice of 2 to 5
-      for a single one, which is rarely enough by itself.
-    - further ``settings`` are those of `Dataset.prepare` (``dt``, ``columns``, ``test_fraction``, ...) and of
+    - ``lags``, ``delay``: one number or several to try; None is 1 for several columns or with inputs, and a
+      choice of 2 to 5 for a single one, which is rarely enough by itself.
+    - further ``settings`` are those of `Dataset.prepare` (``dt``, ``columns``, ``inputs``, ...) and of
       `TrainConfig`; one value of the latter holds for all candidates, a list or tuple is tried.
     - ``workers``: processes on this machine (None: one per core; then scripts need the usual
       ``if __name__ == "__main__":``; with 1 none is started), or a Dask cluster at ``scheduler``.
@@ -102,7 +102,7 @@ def search(
         raise ValueError(
             f"{'delay' if lags is None else 'lags'} is a setting of Dataset.prepare, which made x"
         )
-    trials = raw_training(dataset)
+    trials, drives = raw_training(dataset), dataset.inputs and dataset.inputs.training
     given = {name: value for name, value in given.items() if value is not None}
     with closing(engine_for(workers, scheduler)) as engine:
         if before is not None and folder is not None:
@@ -113,13 +113,13 @@ def search(
         space = _space(dataset, trials, chosen)
         plan = rungs(chosen.updates, chosen.candidates)
         drawn = [space.candidate(k) for k in range(plan[0].candidates)]
-        _check(drawn, trials)
+        _check(drawn, trials, drives)
         with _place(folder, str(dataset.settings["series"])) as place, place.writing():
             place.write_settings(chosen)
             with listening(progress, "search") as report:
                 halving = _Halving(place.store, engine, data_task(chosen.data), plan, dataset.dt)
-                order = halving.order(drawn, pack(trials), report, announce or (lambda _: None))
-            result = _result(order, plan, dataset, x, chosen)
+                order = halving.order(drawn, pack(trials, drives), report, announce or (lambda _: None))
+            result = _result(order, plan, dataset, x, data.get("inputs"), chosen)
             if folder is not None:
                 result = replace(result, best=result.best.save(folder.best))
                 folder.write_result(result)
@@ -184,18 +184,22 @@ class _Halving:
 
 
 def _result(
-    order: list[Standing], plan: list[Rung], dataset: Dataset, x: Any, chosen: SearchSettings
+    order: list[Standing], plan: list[Rung], dataset: Dataset, x: Any, inputs: Any, chosen: SearchSettings
 ) -> SearchResult:
     """Return the winner as a reconstruction, judged on the held-out part."""
     winner = order[0]
     if winner.candidate.lags > 1:
         past = {"lags": winner.candidate.lags, "delay": winner.candidate.delay}
-        dataset = Dataset.from_settings(dataset.settings | past, x)
+        # candidates were trained on inputs in the units of the series without its past
+        units = None if dataset.inputs is None else dataset.inputs.standardizer
+        arrays = inputs if dataset.settings.get("inputs") == IN_MEMORY else None
+        settings = dataset.settings | past
+        dataset = Dataset.from_settings(settings, x, inputs=arrays, input_standardizer=units)
     there, scale = winner.checkpoint.standardizer, dataset.standardizer
     if there is None or not (np.array_equal(there.mean, scale.mean) and np.array_equal(there.std, scale.std)):
         raise ValueError("x has changed while it was searched")
     table = [standing.row(rank) for rank, standing in enumerate(order, start=1)]
-    why = reasons(order, plan)
+    why, drive = reasons(order, plan), dataset.inputs
     best = Reconstruction(
         winner.checkpoint.model,
         scale,
@@ -206,6 +210,8 @@ def _result(
         record=RunRecord.of(dataset, winner.config),
         losses=[(int(update), float(loss)) for update, loss in winner.checkpoint.arrays["losses"]],
         search=SearchTable(table, why),
+        inputs=None if drive is None else drive.reference,
+        input_standardizer=None if drive is None else drive.standardizer,
     ).with_name(dataset.name)
     return SearchResult(best, table, why, best.verdict(), chosen.updates)
 
@@ -242,9 +248,9 @@ def _dataset(x: Any, given: Mapping[str, Any], before: SearchSettings | None) ->
             raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
         if x is not None and series_name(x) != series:
             known = {}
+        if known.get("inputs") == IN_MEMORY and "inputs" not in given:
+            raise ValueError("inputs must be given, again: the search was of inputs in memory")
         dataset = Dataset.prepare(series if x is None else x, **(known | dict(given) | {"lags": 1}))
-    if dataset.inputs is not None:
-        raise ValueError("inputs must be None: a search does not know external inputs yet")
     if len(dataset.reference) < _LEAST_HELD_OUT:
         raise ValueError(
             f"x must leave {_LEAST_HELD_OUT} steps to judge the model by, got {len(dataset.reference)}: "
@@ -277,11 +283,11 @@ def _whole_numbers(value: int | Sequence[int], name: str) -> tuple[int, ...]:
 def _chosen(dataset: Dataset, trials: list[Any], given: dict[str, Any], workers: int) -> SearchSettings:
     """Return the settings of a new search, with what nobody has given chosen from the data."""
     longest = max(map(len, trials))
-    single = trials[0].shape[1] == 1
+    single, drives = trials[0].shape[1] == 1, dataset.inputs and dataset.inputs.training
     suggested = min(usual_delay(trials), max(1, longest // 40))  # the first of each is that of `reconstruct`
     around = list(dict.fromkeys(max(1, round(part * suggested)) for part in DELAYS))
     usual: dict[str, Any] = {"delays": around}
-    if single:
+    if single and drives is None:
         enough = suggest_lags(trials, delay=suggested)
         usual["lags"] = (enough, *(each for each in LAGS if each != enough))
     if dataset.lags > 1:
@@ -295,8 +301,8 @@ def _chosen(dataset: Dataset, trials: list[Any], given: dict[str, Any], workers:
         return chosen
     minutes = given.get("minutes", MINUTES)
     first = _space(dataset, trials, chosen).candidate(0)
-    _check([first], trials)
-    there = parts(trials, first.lags, first.delay)
+    _check([first], trials, drives)
+    there = parts(trials, first.lags, first.delay, drives)
     updates = affordable_updates(minutes, first, there, workers, chosen.candidates)
     return chosen.changed(minutes=minutes, updates=updates)
 
@@ -330,7 +336,7 @@ def _refuse_changes(
         raise ValueError(f"{folder.path}: was started on other data; choose another folder")
 
 
-def _check(drawn: list[Candidate], trials: list[Any]) -> None:
+def _check(drawn: list[Candidate], trials: list[Any], drives: list[Any] | None) -> None:
     """Refuse settings that no candidate could be trained with, before anything is written."""
     seen: set[tuple[int, int]] = set()
     for candidate in drawn:
@@ -341,11 +347,12 @@ def _check(drawn: list[Candidate], trials: list[Any]) -> None:
             raise ValueError(f"latent_dim must be at least {columns}, the number of columns, got {units}")
         if (candidate.lags, candidate.delay) not in seen:
             seen.add((candidate.lags, candidate.delay))
-            data = parts(trials, candidate.lags, candidate.delay)
+            data = parts(trials, candidate.lags, candidate.delay, drives)
             if not data.fit:
                 raise ValueError("x must leave two rows to train on beside those that judge candidates")
             length = min(config.sequence_length, *map(len, data.fit), config.sequence_length)
-            check_training(data.fit, candidate.config(1, sequence_length=max(2, length)))
+            config = candidate.config(1, sequence_length=max(2, length))
+            check_training(data.fit, config, inputs=data.fit_inputs)
 
 
 @contextmanager

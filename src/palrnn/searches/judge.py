@@ -24,12 +24,13 @@ from palrnn.invariants import (
     dstsp_floor,
     prediction_error,
     spectrum_floor,
-    spread_starts,
     viability,
 )
+from palrnn.invariants.free_run import drives_from
 from palrnn.invariants.over_starts import scores_over_starts
 from palrnn.invariants.state_space import delay_for
 from palrnn.invariants.verdict import ended_fates, excess_over, quick_verdict
+from palrnn.invariants.viability import spread_rows
 from palrnn.model import Surrogate
 from palrnn.searches.parts import Parts
 
@@ -96,8 +97,9 @@ class Judgement:
 
 def judged(model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0) -> Judgement:
     """Return how good ``model`` is on the validation stretch; its runs are of ``long_steps`` steps."""
-    points = spread_starts(data.validation, _STARTS)
-    life = viability(model, points, long_steps, data=data.seen)
+    rows = spread_rows(data.validation, _STARTS)
+    points, drives = data.validation[rows], drives_from(data.validation_inputs, rows)
+    life = viability(model, points, long_steps, inputs=drives, data=data.seen)
     level = noise_level(data.longest)
     noise = level if (level > _SEEN_NOISE * np.nanstd(data.longest, axis=0)).any() else None
     delay = delay_for(data.reference)
@@ -107,6 +109,7 @@ def judged(model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0) -> 
         data.reference,
         standardizer=data.standardizer,
         discard=_DISCARD,
+        drives=drives,
         noise=noise,
         seed=seed,
         delay=delay,
@@ -116,7 +119,8 @@ def judged(model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0) -> 
     rhythm = spectrum_floor(data.longest, length=length, pairs=_PAIRS, seed=seed)
     dstsp = float(np.median(np.minimum(scores.dstsp, _FAR)))
     found: Verdict = quick_verdict(life, dstsp, floor, data.longest)
-    ahead = prediction_error(model, data.validation, _AHEAD, horizon=_AHEAD).mse[-1]
+    along = data.validation_inputs
+    ahead = prediction_error(model, data.validation, _AHEAD, inputs=along, horizon=_AHEAD).mse[-1]
     ended = ended_fates(life, excess_over(floor, dstsp), data.longest)
     return Judgement(
         grade=found.grade,

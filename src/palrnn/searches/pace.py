@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from palrnn.engine.progress import quiet
-from palrnn.forcing import train
+from palrnn.forcing import TrainResult, train
 from palrnn.searches.judge import judged
 from palrnn.searches.parts import Parts
 from palrnn.searches.plan import rungs
@@ -39,16 +39,20 @@ def pace(candidate: Candidate, data: Parts) -> tuple[float, float]:
     """Return the updates per second of a candidate on one core, and the seconds that a judgement takes."""
     length = max(2, min(200, *map(len, data.fit)))
 
+    def training(updates: int) -> TrainResult:
+        config = candidate.config(updates, sequence_length=length)
+        return train(data.fit, config, inputs=data.fit_inputs, progress=quiet)
+
     def spent(updates: int) -> float:
         begun = time.perf_counter()
-        train(data.fit, candidate.config(updates, sequence_length=length), progress=quiet)
+        training(updates)
         return time.perf_counter() - begun
 
     spent(_WARM)
     updates = _FIRST
     while (seconds := spent(updates)) < _ENOUGH:
         updates *= 2
-    result = train(data.fit, candidate.config(_FIRST, sequence_length=length), progress=quiet)
+    result = training(_FIRST)
     judged(result.model, data, long_steps=1000)
     begun = time.perf_counter()
     judged(result.model, data, long_steps=SHORT_STEPS)

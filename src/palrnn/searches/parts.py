@@ -7,7 +7,7 @@ on it. The held-out part of the data set is not here at all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,8 @@ class Parts:
     ``fit`` are the trials that it learns from and ``validation (T, lags N)`` the stretch that judges, both
     standardised, past values among their columns; ``seen`` is all of these, for the region of the data.
     ``reference (T, N)`` is the same stretch raw and without the past, and ``longest`` the whole raw trial
-    that it is the end of.
+    that it is the end of. Where something drives the system, ``fit_inputs`` and ``validation_inputs (T, K)``
+    are the inputs of the same rows, standardised.
     """
 
     fit: list[Floats]
@@ -35,6 +36,8 @@ class Parts:
     reference: Floats
     longest: Floats
     standardizer: Standardizer
+    fit_inputs: list[Floats] | None = None
+    validation_inputs: Floats | None = None
 
 
 def raw_training(dataset: Dataset) -> list[Floats]:
@@ -57,21 +60,36 @@ def validation_rows(trials: Sequence[Floats]) -> tuple[int, int]:
     return place, rows
 
 
-def parts(trials: Sequence[Floats], lags: int = 1, delay: int = 1) -> Parts:
-    """Return the parts of raw ``trials``, each ``(T_k, N)``, with their past beside them."""
+def parts(
+    trials: Sequence[Floats], lags: int = 1, delay: int = 1, inputs: Sequence[Floats] | None = None
+) -> Parts:
+    """Return the parts of raw ``trials``, each ``(T_k, N)``, with their past beside them.
+
+    ``inputs`` are those of each trial, ``(T_k, K)``, standardised already.
+    """
     place, rows = validation_rows(trials)
     embeddings = [embedded(trial, lags, delay) for trial in trials]
     # as `Dataset` does, to the last bit
     scale = Standardizer.fit(np.concatenate(embeddings))
     series = [scale.transform(trial) for trial in embeddings]
     judge = series[place]
-    fit = [*series[:place], judge[: max(0, len(judge) - rows)], *series[place + 1 :]]
     longest = trials[place]
-    return Parts(
-        [trial for trial in fit if len(trial) > 1],
+
+    def to_fit(each: Sequence[Floats]) -> list[Floats]:
+        end = max(0, len(judge) - rows)
+        kept = [*each[:place], each[place][:end], *each[place + 1 :]]
+        return [trial for trial in kept if len(trial) > 1]
+
+    found = Parts(
+        to_fit(series),
         judge[-rows:],
         np.concatenate(series),
         longest[-rows:][-len(judge) :],
         longest,
         scale,
     )
+    if inputs is None:
+        return found
+    # the rows that have become past are gone from the inputs, too
+    drives = [drive[(lags - 1) * delay :] for drive in inputs]
+    return replace(found, fit_inputs=to_fit(drives), validation_inputs=drives[place][-rows:])

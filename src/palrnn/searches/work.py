@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from palrnn.data.packing import unpack
+from palrnn.data.packing import unpack, unpack_inputs
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainingDivergedError, train
 from palrnn.model import Checkpoint, checkpoint_bytes, checkpoint_from_bytes
@@ -60,7 +60,8 @@ def candidate_task(candidate: Candidate, plan: list[Rung], rung: int, data: Task
 
 def train_candidate(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     """Train and judge a candidate; ``inputs`` are the series and the checkpoint of the rung before."""
-    data = parts(unpack(inputs["data"]), settings["lags"], settings["delay"])
+    series = inputs["data"]
+    data = parts(unpack(series), settings["lags"], settings["delay"], unpack_inputs(series))
     before = checkpoint_from_bytes(inputs["before"]) if "before" in inputs else None
     return trained(settings, data, before)
 
@@ -91,7 +92,14 @@ def trained(settings: dict[str, Any], data: Parts, before: Checkpoint | None) ->
         try:
             start = None if before is None else before.drift
             result = train(
-                data.fit, config, model=start, heldout=data.validation, dt=settings["dt"], progress=quiet
+                data.fit,
+                config,
+                inputs=data.fit_inputs,
+                model=start,
+                heldout=data.validation,
+                heldout_inputs=data.validation_inputs,
+                dt=settings["dt"],
+                progress=quiet,
             )
             model, forcing, diverged = result.model, result.forcing, False
             losses = block_means(list(enumerate(result.history.loss.tolist(), start=past_updates + 1)))
