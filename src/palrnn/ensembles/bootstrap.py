@@ -140,7 +140,9 @@ def bootstrap(
             raise ValueError("base must be a model of x, with as many columns")
         given = 0 if dataset.inputs is None else len(dataset.inputs.columns)
         if base.drift.input_dim != given:
-            raise ValueError(f"inputs must be the {base.drift.input_dim} that base was trained with, got {given}")
+            raise ValueError(
+                f"inputs must be the {base.drift.input_dim} that base was trained with, got {given}"
+            )
     with _place(run) as folder, listening(progress, "models") as report:
         first = base
         if first is None:

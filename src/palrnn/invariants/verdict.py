@@ -84,9 +84,7 @@ def ended_fates(life: Viability, excess: float, reference: Floats) -> list[Fate]
     if excess > GOOD_EXCESS or all(fate.outcome != "cycle" for fate in ended):
         return ended
     repetition = Repetition(reference)
-    return [
-        fate for fate in ended if not (fate.outcome == "cycle" and repetition.after(fate.period or 0))
-    ]
+    return [fate for fate in ended if not (fate.outcome == "cycle" and repetition.after(fate.period or 0))]
 
 
 def excess_over(floor: Floor, dstsp: float) -> float:
