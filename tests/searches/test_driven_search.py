@@ -29,7 +29,7 @@ def found(tmp_path_factory):
 
 
 def test_candidates_learn_the_response_to_the_drive(found):
-    x, s = _driven()
+    x, _ = _driven()
     best = found[1].best
     assert best.drift.input_dim == 1
     # one step ahead on the held-out rows: whoever is not told the drive cannot know what it does

@@ -1,9 +1,9 @@
 """Whether a series is a cycle seen through noise: does it come back to itself as well later as at first?
 
-White noise lowers the autocovariance at every lag but 0 by the same, nothing. So of a periodic series, however
-noisy, the highest peaks are as high at long lags as at short ones; those of a chaotic series fall, of a
-phase-coherent one like Rössler's to four fifths. Columns are pooled, so that those with dynamics speak for
-those that are noise. Where nothing sticks out of what noise alone would show, the answer is no.
+White noise changes the autocovariance at lag 0 only. So of a periodic series, however noisy, the highest
+peaks are as high at long lags as at short ones; those of a chaotic series fall, of a phase-coherent one like
+Rössler's to four fifths. Columns are pooled, so that those with dynamics speak for those that are noise.
+Where nothing stands out of what noise alone would show, the answer is no.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from palrnn.model.surrogate import family
 from palrnn.runs import Reconstruction, RunRecord, SearchTable
 from palrnn.searches.folder import SearchFolder, SearchSettings
 from palrnn.searches.pace import affordable_updates
-from palrnn.searches.parts import parts, raw_training
+from palrnn.searches.parts import parts, raw_training, training_inputs
 from palrnn.searches.plan import Rung, rungs
 from palrnn.searches.result import SearchResult, Standing, ranked, reasons
 from palrnn.searches.space import DELAYS, LAGS, OWN, Candidate, Space
@@ -102,7 +102,7 @@ def search(
         raise ValueError(
             f"{'delay' if lags is None else 'lags'} is a setting of Dataset.prepare, which made x"
         )
-    trials, drives = raw_training(dataset), dataset.inputs and dataset.inputs.training
+    trials, drives = raw_training(dataset), training_inputs(dataset)
     given = {name: value for name, value in given.items() if value is not None}
     with closing(engine_for(workers, scheduler)) as engine:
         if before is not None and folder is not None:
@@ -283,7 +283,7 @@ def _whole_numbers(value: int | Sequence[int], name: str) -> tuple[int, ...]:
 def _chosen(dataset: Dataset, trials: list[Any], given: dict[str, Any], workers: int) -> SearchSettings:
     """Return the settings of a new search, with what nobody has given chosen from the data."""
     longest = max(map(len, trials))
-    single, drives = trials[0].shape[1] == 1, dataset.inputs and dataset.inputs.training
+    single, drives = trials[0].shape[1] == 1, training_inputs(dataset)
     suggested = min(usual_delay(trials), max(1, longest // 40))  # the first of each is that of `reconstruct`
     around = list(dict.fromkeys(max(1, round(part * suggested)) for part in DELAYS))
     usual: dict[str, Any] = {"delays": around}

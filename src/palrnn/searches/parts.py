@@ -45,6 +45,11 @@ def raw_training(dataset: Dataset) -> list[Floats]:
     return [trial[: len(part)] for trial, part in zip(dataset.trials, dataset.training, strict=False)]
 
 
+def training_inputs(dataset: Dataset) -> list[Floats] | None:
+    """Return the standardised inputs of the trials to train on, None where nothing drives them."""
+    return None if dataset.inputs is None else dataset.inputs.training
+
+
 def validation_rows(trials: Sequence[Floats]) -> tuple[int, int]:
     """Return which trial ends with the validation stretch, and how many rows that has."""
     place = int(np.argmax([len(trial) for trial in trials]))
