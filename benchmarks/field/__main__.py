@@ -23,10 +23,10 @@ from typing import Any
 from palrnn.engine.files import write_text
 from palrnn.engine.plain import plain
 
-from . import contexts, flows, lorenz, real, tables
+from . import column, contexts, flows, lorenz, real, tables
 
 BEGIN, END = "<!-- tables of benchmarks/field -->", "<!-- end of field -->"
-PARTS = {"lorenz": lorenz, "contexts": contexts, "flows": flows, "real": real}
+PARTS = {"lorenz": lorenz, "column": column, "contexts": contexts, "flows": flows, "real": real}
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,15 @@ class Job:
         return folder / self.part / f"{self.name}-{self.method}-{self.seed}.json"
 
 
-def jobs(only: list[str], methods: list[str] | None, series: list[Path]) -> Iterator[Job]:
+def jobs(
+    only: list[str], methods: list[str] | None, series: list[Path], seeds: int | None = None
+) -> Iterator[Job]:
     """Yield all jobs, the quick ones of every part first."""
     listed = [
         Job(part, name, method, seed, run)
         for part in only
         for name, method, seed, run in PARTS[part].jobs(series)
-        if methods is None or method in methods
+        if (methods is None or method in methods) and (seeds is None or seed < seeds)
     ]
     order = ("default", "published size", "search", "reservoir")
     yield from sorted(listed, key=lambda job: (order.index(job.method), job.seed))
@@ -81,12 +83,13 @@ def main() -> int:
     parser.add_argument("--runs", type=Path, default=Path("results/field"), help="where results are kept")
     parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--methods", nargs="*", help="default, published size, search, reservoir")
+    parser.add_argument("--seeds", type=int, help="only the first so many of each")
     parser.add_argument("--series", type=Path, nargs="*", default=[], help="files to learn as well")
     parser.add_argument("--again", action="store_true", help="take jobs that were begun and not ended")
     parser.add_argument("--tables", action="store_true", help="run nothing, show what there is")
     parser.add_argument("--write", type=Path, help="the document that holds the tables")
     chosen = parser.parse_args()
-    for job in () if chosen.tables else jobs(chosen.only, chosen.methods, chosen.series):
+    for job in () if chosen.tables else jobs(chosen.only, chosen.methods, chosen.series, chosen.seeds):
         if done(job, chosen.runs, again=chosen.again):
             found = json.loads(job.file(chosen.runs).read_text(encoding="utf-8"))
             print(

@@ -27,7 +27,8 @@ def sentence(found: dict[str, Any]) -> str:
 def table(part: str, folder: Path) -> str:
     """Return what there is of a part as Markdown, with its heading."""
     found = _read(folder)
-    return {"lorenz": _lorenz, "contexts": _contexts, "flows": _flows, "real": _real}[part](found)
+    tables = {"lorenz": _lorenz, "column": _column, "contexts": _contexts, "flows": _flows, "real": _real}
+    return tables[part](found)
 
 
 Results = dict[tuple[str, str], list[dict[str, Any]]]
@@ -55,6 +56,24 @@ def _lorenz(found: Results) -> str:
             f"| {_median(each, 'spectrum_floor'):.3f} | {_alive(each)} | {_median(each, 'seconds'):.0f} |"
         )
     return "## Lorenz-63 at M = 20\n\n" + "\n".join(lines)
+
+
+def _column(found: Results) -> str:
+    lines = [
+        "| series | lags, delay | models | good | D_stsp (range) | floor | D_H (range) | floor "
+        "| largest exponent (range) | true | alive | s |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for (name, _), each in found.items():
+        own = [one | {"exponent": one["exponents"][0]} for one in each]
+        lines.append(
+            f"| {name} | {each[0]['lags']}, {each[0]['delay']} | {len(each)} "
+            f"| {sum(one['good'] for one in each)} | {_spread(each, 'dstsp')} | {_median(each, 'floor'):.2f} "
+            f"| {_spread(each, 'spectrum_distance', 3)} | {_median(each, 'spectrum_floor'):.3f} "
+            f"| {_spread(own, 'exponent', 3)} | {each[0]['true_exponents'][0]:.3f} | {_alive(each)} "
+            f"| {_median(each, 'seconds'):.0f} |"
+        )
+    return "## One column\n\n" + "\n".join(lines)
 
 
 def _contexts(found: Results) -> str:

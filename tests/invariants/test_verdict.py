@@ -97,6 +97,25 @@ def test_the_score_is_read_against_its_floor(card):
     assert f"{floor:.2g}" in str(found)
 
 
+def test_a_score_that_a_model_at_rest_would_have_says_nothing(card):
+    assert card.dstsp_at_rest > card.dstsp_floor.median + 2
+    blind = replace(card, dstsp_at_rest=card.dstsp_floor.median + 1.9)
+    assert blind.verdict.grade == "fair"
+    assert blind.verdict.causes == ("blind",)
+    # what is bad anyway is called what it is
+    assert _scored(blind, 9.0).verdict.causes == ("score",)
+
+
+def test_thirty_rows_are_too_few_to_call_a_model_good():
+    # two tents beside each other, whose square thirty points do not fill: the true map itself is only fair
+    model = ALRNN([1.8] * 2, -3.6 * np.eye(2), [1.0] * 2, np.eye(2), 2)
+    series = np.asarray(model.rollout([0.2, -0.3], 8000).states)
+    how = {"dt": 1.0, "discard": 50, "pairs": 3, "long_steps": 1000}
+    short = scorecard(model, series[:60], **how).verdict
+    assert (short.grade, short.causes) == ("fair", ("blind",))
+    assert scorecard(model, series, **how).verdict.good
+
+
 def test_a_wrong_exponent_is_said(card):
     found = replace(card, lyapunov=0.2).verdict
     assert found.grade == "fair"

@@ -13,6 +13,7 @@ from palrnn.data import Standardizer, noise_level
 from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.plain import plain
+from palrnn.engine.seeds import generator
 from palrnn.engine.shown import Shown, curves_svg
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import SETTLE, Floor, dstsp_floor, spectrum_floor
@@ -21,7 +22,7 @@ from palrnn.invariants.lyapunov import LyapunovSpectrum, lyapunov_spectrum
 from palrnn.invariants.over_starts import StartScores, scores_over_starts
 from palrnn.invariants.prediction import PredictionError, prediction_error
 from palrnn.invariants.quantities import Quantities, quantities_of_interest
-from palrnn.invariants.state_space import delay_for
+from palrnn.invariants.state_space import delay_for, dstsp
 from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
 from palrnn.invariants.verdict import Verdict, verdict
 from palrnn.invariants.viability import Viability, spread_rows, viability
@@ -48,6 +49,8 @@ class Scorecard(Shown):
     ``viability`` is what becomes of long runs, ``over_starts`` the scores of runs from the same starts, and
     ``over_starts_with_noise`` those of the same runs with white noise added, of the level that the reference
     is estimated to have, ``noise (N,)`` (`noise_level`); None of a simulated system, and without noise.
+    ``dstsp_at_rest`` is what a run at rest in the middle of the reference would score, with that noise: a
+    score that is no lower says nothing.
     """
 
     hard: Quantities
@@ -66,6 +69,7 @@ class Scorecard(Shown):
     over_starts: StartScores | None = None
     noise: Floats | None = None
     over_starts_with_noise: StartScores | None = None
+    dstsp_at_rest: float | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -89,6 +93,7 @@ class Scorecard(Shown):
             if self.over_starts_with_noise is None
             else plain(self.over_starts_with_noise.to_dict()),
             "dstsp_floor": _floor_dict(self.dstsp_floor),
+            "dstsp_at_rest": self.dstsp_at_rest,
             "spectrum_floor": _floor_dict(self.spectrum_floor),
             "reference_exponents": None if known is None else _numbers(known.exponents),
             "reference_exponents_stderr": None if known is None else _numbers(known.stderr),
@@ -239,6 +244,7 @@ def scorecard(
         over_starts_with_noise=None
         if noise is None
         else scores_over_starts(drift, points, truth, noise=noise, **scored),
+        dstsp_at_rest=_at_rest(truth, noise, seed, common),
     )
 
 
@@ -246,6 +252,14 @@ def _seen_noise(series: Any) -> Floats | None:
     """Return the noise in a series, if there is enough of it to be seen in a score."""
     level = noise_level(series)
     return level if (level > _SEEN_NOISE * np.nanstd(series, axis=0)).any() else None
+
+
+def _at_rest(truth: Floats, noise: Floats | None, seed: int, counting: dict[str, Any]) -> float:
+    """Return D_stsp of a run at rest in the mean of ``truth (T, N)``, with ``noise (N,)`` on it."""
+    run = np.tile(np.nanmean(truth, axis=0), (len(truth), 1))
+    if noise is not None:
+        run = run + noise * generator(seed, "observation noise", "at rest").standard_normal(run.shape)
+    return dstsp(run, truth, seed=seed, **counting).value
 
 
 def _fixed_points(drift: Surrogate, symbols: SymbolicDynamics | None) -> FixedPoints | None:

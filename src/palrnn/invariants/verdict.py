@@ -5,7 +5,8 @@
   exponent, where the true one is known, within 15 % of it or three standard errors;
 - *not usable*: a run diverges, more than one in five ends (at rest, on a cycle, in another region), or
   D_stsp is more than 2 nats above its floor;
-- *fair*: anything between.
+- *fair*: anything between; and a model whose score says nothing, because a run at rest would not be more
+  than 2 nats above the floor either: few rows, or much noise in many columns.
 
 A cycle is an end unless it is the reference's own: the reference repeats itself after the same number of
 steps (`Repetition`), and the run scores as a good one does. The score alone would not do: noise in many
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from palrnn.invariants.viability import Fate, Viability
 
 Grade = Literal["good", "fair", "not usable"]
-Cause = Literal["diverges", "rests", "cycle", "leaves", "score", "exponent"]
+Cause = Literal["diverges", "rests", "cycle", "leaves", "score", "blind", "exponent"]
 
 #: D_stsp above its floor, in nats, up to which a model is good, and fair.
 GOOD_EXCESS, FAIR_EXCESS = 0.5, 2.0
@@ -42,7 +43,8 @@ FAIR_ENDS = 0.2
 class Verdict:
     """``grade`` with the ``reasons`` against a better one, in words, and what to try next: ``advice``.
 
-    ``causes`` are the same reasons by name: "diverges", "rests", "cycle", "leaves", "score", "exponent".
+    ``causes`` are the same reasons by name: "diverges", "rests", "cycle", "leaves", "score", "blind" (the
+    score says nothing), "exponent".
     """
 
     grade: Grade
@@ -66,7 +68,8 @@ class Verdict:
 def verdict(card: Scorecard) -> Verdict:
     """Return what all of ``card`` comes to."""
     excess = _excess(card)
-    return _worst_first([*_ends(card, excess), *_score(excess, card.dstsp_floor), *_exponent(card)])
+    scores = _score(excess, card.dstsp_floor) or _blind(card)
+    return _worst_first([*_ends(card, excess), *scores, *_exponent(card)])
 
 
 def quick_verdict(life: Viability, dstsp: float, floor: Floor, reference: Floats) -> Verdict:
@@ -137,6 +140,14 @@ def _score(excess: float, reference: Floor) -> list[tuple[Grade, Cause, str]]:
     floor = reference.median
     words = f"D_stsp is {floor + excess:.2g} where the reference differs from itself by {floor:.2g}"
     return [("fair" if excess <= FAIR_EXCESS else "not usable", "score", words)]
+
+
+def _blind(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
+    rest, floor = card.dstsp_at_rest, card.dstsp_floor.median
+    if rest is None or rest > floor + FAIR_EXCESS:
+        return []
+    words = f"D_stsp says little here: a model at rest would have {rest:.3g}, two stretches {floor:.3g}"
+    return [("fair", "blind", words)]
 
 
 def _exponent(card: Scorecard) -> list[tuple[Grade, Cause, str]]:

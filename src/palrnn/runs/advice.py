@@ -25,10 +25,14 @@ def advice(
     causes = set(verdict.causes)
     if not causes:
         return ()
-    if searched:
+    if searched and causes != {"blind"}:
         return (_LONGER,)
     config = config or TrainConfig(latent_dim=drift.latent_dim, gated=drift.gated)
     found = []
+    if "blind" in causes:
+        found.append("more rows to judge by (a larger test_fraction, a longer series), or fewer columns")
+    if causes == {"blind"}:
+        return tuple(found)  # nothing else speaks against the model
     if drift.observed_dim == 1:
         found.append(f"one column is rarely enough: lags = {_LAGS} adds past values")
     if "diverges" in causes:
