@@ -53,7 +53,7 @@ class Ours:
             clip=np.inf,
         )
         losses, norms = np.empty(count), np.empty(count)
-        diverged = run_updates(self.model, self.theta, self.first, self.second, todo, losses, norms)
+        diverged = run_updates(self.model, self.theta, (self.first, self.second), todo, (losses, norms))
         if diverged >= 0:
             raise ArithmeticError(f"the benchmark diverged at update {self.done + diverged + 1}")
         self.done = (self.done + count) % (1000 * BLOCK)

@@ -111,7 +111,7 @@ def test_updates(model, noisy, share):
     for chosen in (run_updates.dispatch(type(model)), run_updates.dispatch(object)):
         vector = training_vector(model)
         moments, told = (np.zeros_like(vector), np.zeros_like(vector)), (np.empty(12), np.empty(12))
-        assert chosen(model, vector, *moments, todo, *told) == -1
+        assert chosen(model, vector, moments, todo, told) == -1
         outcomes.append((vector, *moments, *told))
     for one, other in zip(*outcomes, strict=True):
         close(one, other, 1e-10)  # twelve updates pass rounding on
@@ -150,7 +150,7 @@ def test_tangents(model, gate_std):
     outcomes = []
     for chosen in (carried.dispatch(ALRNN), carried.dispatch(object)):
         z, V, sums = np.ones(5), np.eye(5)[:3].copy(), np.zeros((5, 3))
-        assert chosen(model, gate_std, *noise, 40, z, V, 3, 10, sums) == -1
+        assert chosen(model, (gate_std, *noise), 40, z, V, 3, 10, sums) == -1
         outcomes.append((z, V, sums))
     for one, other in zip(*outcomes, strict=True):
         close(one, other, 1e-9)  # orthonormal frames pass rounding on

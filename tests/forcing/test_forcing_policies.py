@@ -106,9 +106,9 @@ def test_the_gradient_in_single_precision_at_the_papers_size_agrees_with_double(
     starts = np.arange(16, dtype=np.int64) * 200
     _, expected = itf_gradient(model, np.stack([series[s : s + 200] for s in starts]), 16)
     x, theta = series.astype(np.float32), training_vector(model).astype(np.float32)
-    gradient = np.empty_like(theta)
+    sizes, data = (30, 10, None, False), (x, None, x[:, :0])
     settings = (200, 16, np.float32(1), np.float32(1e-25))
-    loss_and_gradient(theta, 30, 10, None, False, x, None, x[:, :0], starts, *settings, gradient)
+    _, gradient = loss_and_gradient(theta, sizes, data, starts, *settings, True)
     exact = np.concatenate([expected.theta, expected.E.ravel()])
     # float32 rounds to 6e-8; sums over 3184 terms leave a few 1e-6 of the largest entry
     np.testing.assert_allclose(gradient, exact, rtol=0, atol=1e-5 * np.abs(exact).max())

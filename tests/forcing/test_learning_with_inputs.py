@@ -120,7 +120,7 @@ def test_updates_agree_with_the_plain_engine(model, share):
     for chosen in (run_updates.dispatch(type(model)), run_updates.dispatch(object)):
         vector = training_vector(model)
         moments, told = (np.zeros_like(vector), np.zeros_like(vector)), (np.empty(12), np.empty(12))
-        assert chosen(model, vector, *moments, todo, *told) == -1
+        assert chosen(model, vector, moments, todo, told) == -1
         outcomes.append((vector, *told))
     for one, other in zip(*outcomes, strict=True):
         # twelve updates pass rounding on

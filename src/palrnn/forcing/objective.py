@@ -31,6 +31,8 @@ from palrnn.model.engine import codes
 from palrnn.model.inputs import checked_inputs, input_parameters, input_pullback, offsets
 from palrnn.model.surrogate import training_vector, with_training_vector
 
+Compiled = ALRNN | ShallowPLRNN
+Pair = tuple[NDArray[Any], NDArray[Any]]
 #: Adjoints below this are set to zero; far below rounding, far above the denormal numbers.
 TINY = {"float32": 1e-25, "float64": 1e-250}
 
@@ -133,7 +135,7 @@ def loss_and_gradient(
     return forced_loss(model, x, entering, every, forcing.strength, **how)
 
 
-def kernel_sizes(model: ALRNN | ShallowPLRNN) -> tuple[int, int | None, int | None, bool]:
+def kernel_sizes(model: Compiled) -> tuple[int, int | None, int | None, bool]:
     """Return what the kernels want to know of a model: M, P or else H, and whether it is clipped."""
     if isinstance(model, ALRNN):
         return model.latent_dim, model.gated, None, False
@@ -143,30 +145,24 @@ def kernel_sizes(model: ALRNN | ShallowPLRNN) -> tuple[int, int | None, int | No
 @loss_and_gradient.register(ALRNN)
 @loss_and_gradient.register(ShallowPLRNN)
 def _(
-    model: ALRNN | ShallowPLRNN,
-    x: Floats,
-    forcing: Forcing,
-    with_gradient: bool,
-    drive: Floats | None = None,
+    model: Compiled, x: Floats, forcing: Forcing, with_gradient: bool, drive: Floats | None = None
 ) -> tuple[float, Floats]:
     count, length, seen = x.shape
-    vector = training_vector(model)
-    gradient = np.empty(vector.size if with_gradient else 0)
     pushes = np.empty((count, length, 0)) if drive is None else np.ascontiguousarray(drive)
-    loss = kernels.loss_and_gradient(
-        vector,
-        *kernel_sizes(model),
-        x.reshape(count * length, seen),
-        True if np.isnan(x).any() else None,
-        pushes.reshape(count * length, -1),
-        np.arange(count, dtype=np.int64) * length,
+    gaps = True if np.isnan(x).any() else None
+    data = x.reshape(count * length, seen), gaps, pushes.reshape(count * length, -1)
+    starts, how = np.arange(count, dtype=np.int64) * length, (forcing.interval, forcing.strength)
+    found: tuple[float, Floats] = kernels.loss_and_gradient(
+        training_vector(model),
+        kernel_sizes(model),
+        data,
+        starts,
         length,
-        forcing.interval,
-        forcing.strength,
+        *how,
         TINY["float64"],
-        gradient,
+        with_gradient,
     )
-    return float(loss), gradient
+    return found
 
 
 def forced_loss(
@@ -258,20 +254,13 @@ class Updates(NamedTuple):
 
 
 @singledispatch
-def run_updates(
-    model: Surrogate,
-    vector: NDArray[Any],
-    first: NDArray[Any],
-    second: NDArray[Any],
-    todo: Updates,
-    losses: Floats,
-    norms: Floats,
-) -> int:
-    """Train the vector and RAdam's moments in place; fill ``losses (U,)`` and ``norms (U,)``.
+def run_updates(model: Surrogate, vector: NDArray[Any], moments: Pair, todo: Updates, history: Pair) -> int:
+    """Train the vector and RAdam's two moments in place; fill the ``history``: losses and norms, both (U,).
 
     ``model`` says which family it is. Return the number of the first update whose loss or gradient is not
     finite, with ``vector`` as it was before that update, or -1.
     """
+    losses, norms = history
     steps, series = np.arange(todo.length), np.asarray(todo.series, dtype=np.float64)
     for u, starts in enumerate(todo.starts):
         x = series[starts[:, None] + steps]
@@ -288,38 +277,16 @@ def run_updates(
             return u
         if norm > todo.clip:
             gradient *= todo.clip / norm
-        kernels.radam_step(vector, first, second, gradient, todo.done + u + 1, todo.rates[u], TINY["float64"])
+        kernels.radam_step(vector, *moments, gradient, todo.done + u + 1, todo.rates[u], TINY["float64"])
     return -1
 
 
 @run_updates.register(ALRNN)
 @run_updates.register(ShallowPLRNN)
-def _(
-    model: ALRNN | ShallowPLRNN,
-    vector: NDArray[Any],
-    first: NDArray[Any],
-    second: NDArray[Any],
-    todo: Updates,
-    losses: Floats,
-    norms: Floats,
-) -> int:
-    return kernels.updates(
-        vector,
-        first,
-        second,
-        todo.done,
-        *kernel_sizes(model),
-        todo.series,
-        None if todo.whole else True,
-        todo.drive,
-        todo.starts,
-        todo.noise,
-        todo.length,
-        todo.interval,
-        todo.strengths,
-        todo.rates,
-        todo.clip,
-        vector.dtype.type(TINY[vector.dtype.name]),
-        losses,
-        norms,
-    )
+def _(model: Compiled, vector: NDArray[Any], moments: Pair, todo: Updates, history: Pair) -> int:
+    sizes, data = kernel_sizes(model), (todo.series, None if todo.whole else True, todo.drive)
+    tau, tiny = todo.interval, vector.dtype.type(TINY[vector.dtype.name])
+    room = kernels.workspace(vector, sizes, data, todo.starts.shape[1], todo.length, tau)
+    schedule = (todo.starts, todo.noise, tau, todo.strengths, todo.rates, todo.clip)
+    args = (vector, moments, todo.done, sizes, data, *schedule, tiny, history, room)
+    return int(kernels.updates(*args))

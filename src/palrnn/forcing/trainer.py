@@ -313,8 +313,8 @@ def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) ->
         clip=np.inf if config.gradient_clip is None else config.gradient_clip,
     )
     begun, compiled = time.perf_counter(), compile_time.spent()
-    losses, norms = state.loss[now], state.gradient_norm[now]
-    diverged = run_updates(state.template, theta, first, second, todo, losses, norms)
+    history = state.loss[now], state.gradient_norm[now]
+    diverged = run_updates(state.template, theta, (first, second), todo, history)
     state.strength[now] = strengths
     taken = time.perf_counter() - begun - (compile_time.spent() - compiled)
     state.seconds[now] = max(taken, 0.0) / (end - state.done)

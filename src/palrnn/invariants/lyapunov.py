@@ -141,6 +141,10 @@ def lyapunov_spectrum(
     return _summary(sums, steps, block, dt, dim)
 
 
+#: The deviation of the gates, process noise ``(steps, M)`` and uniforms of the gates ``(steps, P)``, or none.
+Noises = tuple[float, Floats, Floats]
+
+
 class _Run(Protocol):
     """A rollout that carries tangent vectors along; ``z`` is its current state."""
 
@@ -181,28 +185,19 @@ class _ModelRun:
         if pushes is not None:
             process = pushes + process if len(process) else pushes
         self.done += steps
-        return carried(drift, gate_std, process, uniforms, steps, self.z, V, first, block, sums)
+        return carried(drift, (gate_std, process, uniforms), steps, self.z, V, first, block, sums)
 
 
 @singledispatch
 def carried(
-    drift: Surrogate,
-    gate_std: float,
-    process: Floats,
-    uniforms: Floats,
-    steps: int,
-    z: Floats,
-    V: Floats,
-    first: int,
-    block: int,
-    sums: Floats,
+    drift: Surrogate, noises: Noises, steps: int, z: Floats, V: Floats, first: int, block: int, sums: Floats
 ) -> int:
     """Carry ``z (M,)`` and the tangent rows ``V (k, M)`` through ``steps`` steps, in place.
 
     V <- V J(c_t)^T and z <- J(c_t) z + b(c_t) + process_t; the arguments are those of
     `kernels.alrnn_tangents`. Return the step at which z left every bound, or -1.
     """
-    piece = pieces(drift)
+    piece, (gate_std, process, uniforms) = pieces(drift), noises
     for t in range(steps):
         if not np.abs(z).max() <= BOUND:
             return t
@@ -216,19 +211,9 @@ def carried(
 
 @carried.register
 def _(
-    drift: ALRNN,
-    gate_std: float,
-    process: Floats,
-    uniforms: Floats,
-    steps: int,
-    z: Floats,
-    V: Floats,
-    first: int,
-    block: int,
-    sums: Floats,
+    drift: ALRNN, noises: Noises, steps: int, z: Floats, V: Floats, first: int, block: int, sums: Floats
 ) -> int:
     WT = np.ascontiguousarray(drift.W.T)
-    noises = (gate_std, process, uniforms)
     room = (np.empty_like(WT), np.empty_like(V), np.empty_like(z))
     return kernels.alrnn_tangents(
         drift.A, WT, drift.h, drift.gated, *noises, steps, BOUND, z, V, first, block, sums, room

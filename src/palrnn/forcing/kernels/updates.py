@@ -50,16 +50,18 @@ def radam_step(theta, first, second, gradient, step, rate, tiny):
             theta[k] -= size * first[k]
 
 
-def workspace(theta, dim, gated, hidden, x, drive, batch, length, tau):
-    """Room for the evaluation of a batch by the kernels of the family, and input noise that is none.
+def workspace(theta, sizes, data, batch, length, tau):
+    """Room for the evaluation of a batch by the kernels of the family, input noise that is none, a gradient.
 
     It is made outside of kernels: what makes arrays need not be compiled then.
     """
-    seen, count = x.shape[1], drive.shape[1]
-    silence = np.empty((0, batch, seen), theta.dtype)
+    (dim, gated, hidden, _), (x, _, drive) = sizes, data
+    shape = (x.shape[1], drive.shape[1], batch, length, tau)
     if gated is not None:
-        return rollout.workspace(theta, dim, seen, count, batch, length, tau), silence
-    return shallow.workspace(theta, dim, hidden, seen, count, batch, length, tau), silence
+        own = rollout.workspace(theta, dim, *shape)
+    else:
+        own = shallow.workspace(theta, dim, hidden, *shape)
+    return own, np.empty((0, batch, x.shape[1]), theta.dtype), np.empty_like(theta)
 
 
 @kernel
@@ -79,109 +81,40 @@ def evaluate(
     return loss
 
 
-def loss_and_gradient(
-    theta, dim, gated, hidden, clipped, x, gaps, drive, starts, length, tau, alpha, tiny, gradient
-):
-    """Return the loss of sequences ``x[starts[b] : starts[b] + length]``, and fill ``gradient``.
+def loss_and_gradient(theta, sizes, data, starts, length, tau, alpha, tiny, with_gradient):
+    """Return the loss of sequences ``x[starts[b] : starts[b] + length]``, and its gradient if asked for.
 
-    ``drive (rows, K)`` are the inputs of each row. A ``gradient`` of length 0 asks for the loss alone.
+    ``sizes`` and ``data`` are as in `updates`.
     """
-    room, none = workspace(theta, dim, gated, hidden, x, drive, starts.shape[0], length, tau)
-    return evaluate(
-        theta, dim, gated, hidden, clipped, x, gaps, drive, starts, none, tau, alpha, tiny, room, gradient
-    )
-
-
-def updates(
-    theta,
-    first,
-    second,
-    done,
-    dim,
-    gated,
-    hidden,
-    clipped,
-    x,
-    gaps,
-    drive,
-    starts,
-    noise,
-    length,
-    tau,
-    alphas,
-    rates,
-    clip,
-    tiny,
-    losses,
-    norms,
-):
-    """Train ``theta`` and its moments ``first``, ``second`` in place by U updates, after ``done`` earlier.
-
-    ``starts (U, B)`` are the first rows of the batches in ``x (T, N)``, of which nothing is missing if
-    ``gaps`` is None; ``drive (T, K)`` are its external inputs; ``noise (U, K, B, N)`` is the input noise (U =
-    0 for none), ``alphas (U,)`` and ``rates (U,)`` the schedules; gradients longer than ``clip`` are
-    shortened to it. Fills ``losses (U,)`` and ``norms (U,)`` (before clipping). Return the number of the
-    first update whose loss or gradient is not finite, with ``theta`` as it was before that update, or -1.
-    """
-    return _updates(
-        theta,
-        first,
-        second,
-        done,
-        dim,
-        gated,
-        hidden,
-        clipped,
-        x,
-        gaps,
-        drive,
-        starts,
-        noise,
-        tau,
-        alphas,
-        rates,
-        clip,
-        tiny,
-        losses,
-        norms,
-        *workspace(theta, dim, gated, hidden, x, drive, starts.shape[1], length, tau),
-        np.empty_like(theta),
-    )
+    own, silence, gradient = workspace(theta, sizes, data, starts.shape[0], length, tau)
+    gradient = gradient if with_gradient else gradient[:0]
+    loss = evaluate(theta, *sizes, *data, starts, silence, tau, alpha, tiny, own, gradient)
+    return float(loss), gradient
 
 
 @kernel
-def _updates(
-    theta,
-    first,
-    second,
-    done,
-    dim,
-    gated,
-    hidden,
-    clipped,
-    x,
-    gaps,
-    drive,
-    starts,
-    noise,
-    tau,
-    alphas,
-    rates,
-    clip,
-    tiny,
-    losses,
-    norms,
-    room,
-    silence,
-    gradient,
-):
-    """The same, in ``room`` and ``silence`` from `workspace` and with ``gradient``, as theta, for scratch."""
+def updates(theta, moments, done, sizes, data, starts, noise, tau, alphas, rates, clip, tiny, history, room):
+    """Train ``theta`` and its two ``moments`` in place by U updates, after ``done`` earlier ones.
+
+    ``sizes`` are dim, gated, hidden and clipped; ``data`` are x, gaps and drive: ``starts (U, B)`` are the
+    first rows of the batches in ``x (T, N)``, of which nothing is missing if ``gaps`` is None, and ``drive``
+    ``(T, K)`` its external inputs; ``noise (U, K, B, N)`` is the input noise (U = 0 for none), ``alphas
+    (U,)`` and ``rates (U,)`` the schedules; gradients longer than ``clip`` are shortened to it. Fills the two
+    rows of ``history``, losses (U,) and norms (U,) before clipping. ``room`` is from `workspace`. Return the
+    number of the first update whose loss or gradient is not finite, with ``theta`` as it was before that
+    update, or -1.
+    """
+    dim, gated, hidden, clipped = sizes
+    x, gaps, drive = data
+    own, silence, gradient = room
+    first, second = moments
+    losses, norms = history
     count, number = starts.shape[0], theta.dtype.type
     for u in range(count):
         rows, added = starts[u], noise[u] if noise.shape[0] > 0 else silence
         alpha = number(alphas[u])
         loss = evaluate(
-            theta, dim, gated, hidden, clipped, x, gaps, drive, rows, added, tau, alpha, tiny, room, gradient
+            theta, dim, gated, hidden, clipped, x, gaps, drive, rows, added, tau, alpha, tiny, own, gradient
         )
         square = 0.0
         for k in range(gradient.shape[0]):
