@@ -71,16 +71,8 @@ def save_checkpoint(
     input_standardizer: Standardizer | None = None,
 ) -> None:
     """Write a checkpoint to ``path``, whole or not at all."""
-    data = checkpoint_bytes(
-        model,
-        standardizer=standardizer,
-        dt=dt,
-        training=training,
-        arrays=arrays,
-        forcing=forcing,
-        input_standardizer=input_standardizer,
-    )
-    write_bytes(as_path(path), data)
+    content = {name: value for name, value in locals().items() if name != "path"}
+    write_bytes(as_path(path), checkpoint_bytes(**content))
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -127,16 +119,14 @@ def checkpoint_bytes(
             held |= {_MAP + "B": model.observation_map.B, _MAP + "d": model.observation_map.d}
     if forcing is not None:
         header["forcing"] = as_forcing(forcing).to_dict()
-    if standardizer is not None:
-        if as_instance(standardizer, "standardizer", Standardizer).dim != drift.observed_dim:
-            seen = drift.observed_dim
-            raise ValueError(f"standardizer must have {seen} coordinates, has {standardizer.dim}")
-        held |= {_SCALE + "mean": standardizer.mean, _SCALE + "std": standardizer.std}
-    if input_standardizer is not None:
-        scale = as_instance(input_standardizer, "input_standardizer", Standardizer)
-        if scale.dim != drift.input_dim:
-            raise ValueError(f"input_standardizer must have {drift.input_dim} coordinates, has {scale.dim}")
-        held |= {_INPUT_SCALE + "mean": scale.mean, _INPUT_SCALE + "std": scale.std}
+    for prefix, name, scale, dim in (
+        (_SCALE, "standardizer", standardizer, drift.observed_dim),
+        (_INPUT_SCALE, "input_standardizer", input_standardizer, drift.input_dim),
+    ):
+        if scale is not None:
+            if as_instance(scale, name, Standardizer).dim != dim:
+                raise ValueError(f"{name} must have {dim} coordinates, has {scale.dim}")
+            held |= {prefix + "mean": scale.mean, prefix + "std": scale.std}
     if dt is not None:
         header["dt"] = as_float(dt, "dt", above=0.0)
     for name, array in (arrays or {}).items():
@@ -213,12 +203,12 @@ def _assembled(header: dict[str, Any], held: dict[str, NDArray[Any]]) -> Checkpo
         model = PALRNN(drift, *strengths, reads)
     elif header["kind"] != "drift":
         raise ValueError(f"unknown kind {str(header['kind'])[:20]!r}")
-    scale = parts[_SCALE]
-    standardizer = Standardizer(scale["mean"], scale["std"]) if scale else None
+    standardizer, of_inputs = (
+        Standardizer(scale["mean"], scale["std"]) if scale else None
+        for scale in (parts[_SCALE], parts[_INPUT_SCALE])
+    )
     if standardizer is not None and standardizer.dim != drift.observed_dim:
         raise ValueError("its standardizer does not fit the model")
-    scale = parts[_INPUT_SCALE]
-    of_inputs = Standardizer(scale["mean"], scale["std"]) if scale else None
     if of_inputs is not None and of_inputs.dim != drift.input_dim:
         raise ValueError("the standardizer of its inputs does not fit the model")
     training = header["training"]
