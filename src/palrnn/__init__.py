@@ -10,162 +10,49 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"
 
-_ROOMS: dict[str, tuple[str, ...]] = {
-    "data": (
-        "Dataset",
-        "SeriesError",
-        "Standardizer",
-        "add_observation_noise",
-        "autocorrelation",
-        "delay_embed",
-        "load_series",
-        "load_trials",
-        "lorenz63",
-        "lorenz96",
-        "noise_level",
-        "rossler",
-        "subsequences",
-        "suggest_lags",
-        "suggest_tau",
-        "train_test_split",
-        "windows",
-    ),
-    "model": (
-        "ALRNN",
-        "PALRNN",
-        "Checkpoint",
-        "CheckpointError",
-        "ClippedShallowPLRNN",
-        "Forcing",
-        "Noise",
-        "ObservationMap",
-        "PiecewiseAffine",
-        "Rollout",
-        "ShallowPLRNN",
-        "Surrogate",
-        "SurrogateError",
-        "check_surrogate",
-        "export_onnx",
-        "export_torch",
-        "import_julia",
-        "import_torch",
-        "initial_alrnn",
-        "load_checkpoint",
-        "register_family",
-        "save_checkpoint",
-    ),
-    "invariants": (
-        "LyapunovSpectrum",
-        "StateSpaceDivergence",
-        "Verdict",
-        "Viability",
-        "cycles",
-        "dstsp",
-        "dstsp_floor",
-        "fixed_points",
-        "lyapunov_spectrum",
-        "prediction_error",
-        "quantities_of_interest",
-        "spectrum_distance",
-        "spectrum_floor",
-        "spread_starts",
-        "stochastic_counterparts",
-        "symbolic_dynamics",
-        "valid_prediction_time",
-        "viability",
-    ),
-    "forcing": (
-        "Evaluation",
-        "Gradient",
-        "History",
-        "TrainConfig",
-        "TrainResult",
-        "TrainingDivergedError",
-        "free_running_evaluation",
-        "itf_gradient",
-        "itf_loss",
-        "train",
-        "train_many",
-    ),
-    "inference": (
-        "Evidence",
-        "FewPathsWarning",
-        "FilterConfig",
-        "FilterDiedError",
-        "Filtered",
-        "Forecast",
-        "PathPosterior",
-        "Smoothed",
-        "Stepper",
-        "path_posterior",
-        "rbpf",
-        "resample",
-        "smooth",
-        "windowed_evidence",
-    ),
-    "geometry": (
-        "Bars",
-        "GeometryComparison",
-        "GeometryConfig",
-        "ITFOperator",
-        "IndefiniteInformationWarning",
-        "InformationConfig",
-        "LaplacePosterior",
-        "LikelihoodPosterior",
-        "Mismatch",
-        "ObservedInformation",
-        "PaperPathDerivatives",
-        "PathInformation",
-        "SandwichPosterior",
-        "compare_geometries",
-        "curvature_gap",
-        "gibbs_posterior",
-        "invariant_error_bars",
-        "itf_fisher",
-        "itf_trace",
-        "laplace",
-        "likelihood_posterior",
-        "louis_terms",
-        "mismatch",
-        "model_bars",
-        "observed_information",
-        "paper_path_derivatives",
-        "path_information",
-        "subspace_overlap",
-        "toy_information",
-        "toy_series",
-        "toy_study",
-    ),
-    "tuning": (
-        "Comparison",
-        "SAEMConfig",
-        "SAEMResult",
-        "TuningHistory",
-        "compare",
-        "comparison_configs",
-        "heldout_evaluation",
-        "lorenz63_sequences",
-        "saem",
-    ),
-    "paper": (
-        "load_from_zoo",
-        "zoo_models",
-    ),
-    "runs": (
-        "Reconstruction",
-        "ReportSettings",
-        "reconstruct",
-    ),
-    "ensembles": (
-        "Ensemble",
-        "bootstrap",
-    ),
-    "searches": (
-        "SearchResult",
-        "search",
-    ),
+_ROOMS = {
+    "data": """
+        Dataset SeriesError Standardizer add_observation_noise autocorrelation delay_embed load_series
+        load_trials lorenz63 lorenz96 noise_level rossler subsequences suggest_lags suggest_tau
+        train_test_split windows
+    """,
+    "model": """
+        ALRNN PALRNN Checkpoint CheckpointError ClippedShallowPLRNN Forcing Noise ObservationMap
+        PiecewiseAffine Rollout ShallowPLRNN Surrogate SurrogateError check_surrogate export_onnx
+        export_torch import_julia import_torch initial_alrnn load_checkpoint register_family
+        save_checkpoint
+    """,
+    "invariants": """
+        LyapunovSpectrum StateSpaceDivergence Verdict Viability cycles dstsp dstsp_floor fixed_points
+        lyapunov_spectrum prediction_error quantities_of_interest spectrum_distance spectrum_floor
+        spread_starts stochastic_counterparts symbolic_dynamics valid_prediction_time viability
+    """,
+    "forcing": """
+        Evaluation Gradient History TrainConfig TrainResult TrainingDivergedError free_running_evaluation
+        itf_gradient itf_loss train train_many
+    """,
+    "inference": """
+        Evidence FewPathsWarning FilterConfig FilterDiedError Filtered Forecast PathPosterior Smoothed
+        Stepper path_posterior rbpf resample smooth windowed_evidence
+    """,
+    "geometry": """
+        Bars GeometryComparison GeometryConfig ITFOperator IndefiniteInformationWarning InformationConfig
+        LaplacePosterior LikelihoodPosterior Mismatch ObservedInformation PaperPathDerivatives
+        PathInformation SandwichPosterior compare_geometries curvature_gap gibbs_posterior
+        invariant_error_bars itf_fisher itf_trace laplace likelihood_posterior louis_terms mismatch
+        model_bars observed_information paper_path_derivatives path_information subspace_overlap
+        toy_information toy_series toy_study
+    """,
+    "tuning": """
+        Comparison SAEMConfig SAEMResult TuningHistory compare comparison_configs heldout_evaluation
+        lorenz63_sequences saem
+    """,
+    "paper": "load_from_zoo zoo_models",
+    "runs": "Reconstruction ReportSettings reconstruct",
+    "ensembles": "Ensemble bootstrap",
+    "searches": "SearchResult search",
 }
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = ["__version__", *_HOME]
 

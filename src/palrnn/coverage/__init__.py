@@ -2,5 +2,3 @@
 
 from palrnn.coverage.page import update_page
 from palrnn.coverage.study import CoverageStudy, coverage_status, coverage_study, is_coverage_folder
-
-__all__ = ["CoverageStudy", "coverage_status", "coverage_study", "is_coverage_folder", "update_page"]

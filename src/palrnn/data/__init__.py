@@ -13,35 +13,3 @@ from palrnn.data.standardize import Standardizer
 from palrnn.data.systems import System, known_systems, lorenz63, lorenz96, make_system, rossler, system
 from palrnn.data.table import SeriesError
 from palrnn.data.timescale import autocorrelation, suggest_tau
-
-__all__ = [
-    "DataSettings",
-    "Dataset",
-    "DatasetInputs",
-    "SeriesError",
-    "Standardizer",
-    "System",
-    "add_observation_noise",
-    "autocorrelation",
-    "column_names",
-    "delay_embed",
-    "field_jacobian",
-    "known_suffixes",
-    "known_systems",
-    "load_series",
-    "load_trials",
-    "lorenz63",
-    "lorenz96",
-    "make_system",
-    "noise_level",
-    "reader",
-    "rossler",
-    "save_series",
-    "subsequences",
-    "suggest_lags",
-    "suggest_tau",
-    "system",
-    "train_test_split",
-    "vector_field",
-    "windows",
-]

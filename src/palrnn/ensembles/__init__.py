@@ -1,5 +1,3 @@
 """Many models of one series: how much the result depends on the data, or on chance."""
 
 from palrnn.ensembles.bootstrap import Ensemble, bootstrap
-
-__all__ = ["Ensemble", "bootstrap"]

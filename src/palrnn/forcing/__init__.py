@@ -6,18 +6,3 @@ from palrnn.forcing.history import Evaluation, History
 from palrnn.forcing.many import train_many
 from palrnn.forcing.objective import Gradient, itf_gradient, itf_loss
 from palrnn.forcing.trainer import TrainingDivergedError, TrainResult, check_training, train
-
-__all__ = [
-    "Evaluation",
-    "Gradient",
-    "History",
-    "TrainConfig",
-    "TrainResult",
-    "TrainingDivergedError",
-    "check_training",
-    "free_running_evaluation",
-    "itf_gradient",
-    "itf_loss",
-    "train",
-    "train_many",
-]

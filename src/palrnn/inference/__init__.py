@@ -9,22 +9,3 @@ from palrnn.inference.record import FilterConfig, FilterDiedError, Filtered
 from palrnn.inference.resampling import resample, scheme
 from palrnn.inference.smoothing import FewPathsWarning, Smoothed, smooth
 from palrnn.inference.stepper import Stepper
-
-__all__ = [
-    "Evidence",
-    "FewPathsWarning",
-    "FilterConfig",
-    "FilterDiagnostics",
-    "FilterDiedError",
-    "Filtered",
-    "Forecast",
-    "PathPosterior",
-    "Smoothed",
-    "Stepper",
-    "path_posterior",
-    "rbpf",
-    "resample",
-    "scheme",
-    "smooth",
-    "windowed_evidence",
-]

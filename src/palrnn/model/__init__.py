@@ -19,38 +19,3 @@ from palrnn.model.onnx_export import export_onnx
 from palrnn.model.palrnn import PALRNN, Sample, drift_of
 from palrnn.model.surrogate import Surrogate, family, family_name, register_family
 from palrnn.model.torch_state import export_torch, import_torch
-
-__all__ = [
-    "ALRNN",
-    "BOUND",
-    "PALRNN",
-    "Checkpoint",
-    "CheckpointError",
-    "ClippedShallowPLRNN",
-    "Forcing",
-    "Noise",
-    "ObservationMap",
-    "PiecewiseAffine",
-    "Rollout",
-    "Sample",
-    "ShallowPLRNN",
-    "Surrogate",
-    "SurrogateError",
-    "as_forcing",
-    "as_noise",
-    "check_surrogate",
-    "checkpoint_bytes",
-    "checkpoint_from_bytes",
-    "drift_of",
-    "export_onnx",
-    "export_torch",
-    "family",
-    "family_name",
-    "import_julia",
-    "import_torch",
-    "initial_alrnn",
-    "load_checkpoint",
-    "policy",
-    "register_family",
-    "save_checkpoint",
-]

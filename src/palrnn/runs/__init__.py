@@ -20,21 +20,3 @@ from palrnn.runs.settings import (
     ReportSettings,
 )
 from palrnn.runs.training import reconstruct
-
-__all__ = [
-    "BarSettings",
-    "FilterSettings",
-    "Findings",
-    "GeometrySettings",
-    "Imputed",
-    "InvariantSettings",
-    "Reconstruction",
-    "ReportSettings",
-    "RunFolder",
-    "RunRecord",
-    "SearchTable",
-    "Tracking",
-    "TuningSettings",
-    "TuningTask",
-    "reconstruct",
-]

@@ -2,5 +2,3 @@
 
 from palrnn.searches.halving import search
 from palrnn.searches.result import SearchResult
-
-__all__ = ["SearchResult", "search"]

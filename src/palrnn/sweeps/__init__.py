@@ -8,23 +8,3 @@ from palrnn.sweeps.runner import Engine, Tally, closure, run
 from palrnn.sweeps.status import sweep_status
 from palrnn.sweeps.store import Store
 from palrnn.sweeps.task import Job, Kind, Outcome, Task, execute
-
-__all__ = [
-    "ClusterEngine",
-    "Engine",
-    "Job",
-    "Kind",
-    "LocalEngine",
-    "Outcome",
-    "SerialEngine",
-    "Store",
-    "Tally",
-    "Task",
-    "archive_contents",
-    "closure",
-    "engine_for",
-    "execute",
-    "run",
-    "sweep_status",
-    "write_archive",
-]

@@ -6,18 +6,3 @@ from palrnn.tuning.evaluation import HeldOutEvaluation, RolloutInvariants, heldo
 from palrnn.tuning.history import TuningHistory
 from palrnn.tuning.saem import SAEMResult, check_saem, saem
 from palrnn.tuning.sequences import lorenz63_sequences
-
-__all__ = [
-    "Comparison",
-    "HeldOutEvaluation",
-    "RolloutInvariants",
-    "SAEMConfig",
-    "SAEMResult",
-    "TuningHistory",
-    "check_saem",
-    "compare",
-    "comparison_configs",
-    "heldout_evaluation",
-    "lorenz63_sequences",
-    "saem",
-]

@@ -7,5 +7,3 @@ from palrnn.data.readers.registry import known_suffixes, named_array, read_table
 
 for _file in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_file.name}")
-
-__all__ = ["known_suffixes", "named_array", "read_table", "reader", "reader_of"]

@@ -10,16 +10,3 @@ from palrnn.data.systems.roessler import rossler, rossler_system
 
 for _file in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_file.name}")
-
-__all__ = [
-    "System",
-    "known_systems",
-    "lorenz63",
-    "lorenz63_system",
-    "lorenz96",
-    "lorenz96_system",
-    "make_system",
-    "rossler",
-    "rossler_system",
-    "system",
-]
