@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.stem not in ("lorenz_model", "words"))
 PICTURES = EXAMPLES.parent / "docs" / "pictures"
 # at full length the first picture takes twenty minutes
-_SHORT = {"attractor": ["--seeds", "3", "1", "--updates", "60", "--runs", "runs"]}
+_SHORT = ("--seeds", "3", "1", "--updates", "60", "--runs", "runs")
 # stands in for the package that carries the series of the laser
 _LASER = """
 import numpy as np
@@ -37,25 +39,43 @@ _SLOW = ("duffing", "shallow")
     [pytest.param(p, marks=[pytest.mark.slow] if p.stem in _SLOW else []) for p in SCRIPTS],
     ids=[path.stem for path in SCRIPTS],
 )
-def test_a_script_of_the_gallery_draws_its_picture(script, tmp_path):
+def test_a_script_of_the_gallery_draws_its_picture(script, tmp_path, monkeypatch):
     picture = tmp_path / "picture.png"
-    # scripts share their trained model through the folder for temporary files
-    environment = os.environ | {"TMPDIR": str(tmp_path.parent)}
     if script.stem == "attractor":
-        (tmp_path / "reservoirpy").mkdir()
-        (tmp_path / "reservoirpy" / "__init__.py").touch()
-        (tmp_path / "reservoirpy" / "datasets.py").write_text(_LASER)
-        environment["PYTHONPATH"] = os.pathsep.join(
-            [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
-        )
-    command = [sys.executable, "-W", "error", script, picture, *_SHORT.get(script.stem, [])]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    if script.stem == "attractor":
-        _check_the_median(json.loads(picture.with_suffix(".json").read_text()))
+        _draw_the_attractor(script, picture)
+    else:
+        run_here(script, picture, monkeypatch)
     pixels = imread(picture)[..., :3]
     # ink: a picture with nothing drawn in it has white pixels and the few of its frame
     assert np.mean(pixels.min(axis=-1) < 0.9) > 0.01
+
+
+def run_here(script, argument, monkeypatch):
+    """Run a script as a program of its own, in this process, which has its imports already."""
+    monkeypatch.syspath_prepend(script.parent)
+    monkeypatch.setattr(sys, "argv", [str(script), str(argument)])
+    # scripts share their trained model through the folder for temporary files
+    monkeypatch.setattr(tempfile, "tempdir", str(argument.parent.parent))
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def _draw_the_attractor(script, picture):
+    folder = picture.parent
+    (folder / "reservoirpy").mkdir()
+    (folder / "reservoirpy" / "__init__.py").touch()
+    (folder / "reservoirpy" / "datasets.py").write_text(_LASER)
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-W", "error", script, picture, *_SHORT]
+    done = subprocess.run(
+        command,
+        env=os.environ | {"PYTHONPATH": path},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    _check_the_median(json.loads(picture.with_suffix(".json").read_text()))
 
 
 def _check_the_median(table):
@@ -77,11 +97,8 @@ def test_the_gallery_lists_every_script():
     assert all(f"`{path.name}`" in text for path in EXAMPLES.glob("*.py"))
 
 
-def test_the_page_of_words_shows_every_picture_that_its_script_draws(tmp_path):
-    environment = os.environ | {"TMPDIR": str(tmp_path.parent)}
-    command = [sys.executable, "-W", "error", EXAMPLES / "words.py", tmp_path]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+def test_the_page_of_words_shows_every_picture_that_its_script_draws(tmp_path, monkeypatch):
+    run_here(EXAMPLES / "words.py", tmp_path, monkeypatch)
     drawn = {path.name for path in tmp_path.glob("*.png")}
     page = (EXAMPLES.parent / "docs" / "words.md").read_text()
     assert set(re.findall(r"pictures/(words-\w+\.png)", page)) == drawn

@@ -31,8 +31,9 @@ def normalised(logs):
 @pytest.mark.parametrize(
     ("name", "gaps"),
     [
-        ("no gates", True),
-        ("one gate", False),
+        # one path, as in test_path_information, and one gate without gaps: the others do more
+        pytest.param("no gates", True, marks=pytest.mark.slow),
+        pytest.param("one gate", False, marks=pytest.mark.slow),
         ("one gate", True),
         ("full noise", True),
         ("shallow", False),

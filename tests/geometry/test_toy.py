@@ -18,12 +18,16 @@ def log_mixture(theta, x, sigma, gate_std):
     return jnp.logaddexp(opened, closed).sum()
 
 
+# compiled once for all cases
+HESSIAN = jax.jit(jax.hessian(log_mixture))
+
+
 @pytest.mark.parametrize("gate_std", [0.03, 0.2, 0.9])
 @pytest.mark.parametrize(("a0", "a1"), [(0.9, 0.6), (0.5, -0.4)])
 def test_the_closed_form_is_minus_the_hessian_of_the_mixture(gate_std, a0, a1):
     x = toy_series(gate_std, steps=80, a0=a0, a1=a1, seed=3)
     terms = toy_information(x, a0, a1, 0.15, gate_std)
-    hessian = jax.jit(jax.hessian(log_mixture))(jnp.array([a0, a1]), x, 0.15, gate_std)
+    hessian = HESSIAN(jnp.array([a0, a1]), x, 0.15, gate_std)
     # two exact routes; rounding only
     np.testing.assert_allclose(terms.observed, -hessian, rtol=1e-9, atol=1e-9 * np.abs(hessian).max())
 
