@@ -100,19 +100,20 @@ def test_a_segment_outside_the_series_is_an_error_in_one_line(capsys, folder):
     assert "start 290 and steps 40 do not fit a series of 300 rows" in errors
 
 
-def test_a_model_too_large_for_matrices_is_compared_without_them(monkeypatch, drift):
+def test_a_model_too_large_for_matrices_is_compared_without_them(drift):
     model = PALRNN(drift, 0.2, 0.2, 0.2)
     x = model.sample([0.1, 0.2], 60, seed=1).observations
     settings = {"particles": 64, "passes": 2, "paths": 8, "k": 5}
     dense = compare_geometries(model, x, 5, **settings)
-    monkeypatch.setattr("palrnn.geometry.summary.MOST_DENSE", 10)
-    light = compare_geometries(model, x, 5, **settings)
+    light = compare_geometries(model, x, 5, **settings, most_dense=10, lanczos=True)
+    lighter = compare_geometries(model, x, 5, **settings, most_dense=10)
     assert light.itf is None
     assert light.mismatch is None
     assert light.trace_itf == pytest.approx(dense.trace_itf, rel=1e-10)
     assert light.gap == pytest.approx(dense.gap, rel=1e-10)
     # the ridge moves eigenvalues only, and Lanczos converges to rounding
     assert light.overlap == pytest.approx(dense.overlap, abs=1e-6)
+    assert lighter.to_dict() | {"overlap": light.overlap, "lanczos": True} == light.to_dict()
     assert set(light.to_dict()) < set(dense.to_dict())
     with pytest.raises(ValueError, match="no matrices to save"):
         light.save_matrices("nowhere.safetensors")

@@ -1,4 +1,4 @@
-"""Matrix products inside kernels: the BLAS's own, of every layout, and nothing for empty ones."""
+"""Products and copies inside kernels: the BLAS's own, of every layout, and nothing for empty ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from numba.core.errors import TypingError
 
 from palrnn.engine.kernel import kernel, pin_blas
-from palrnn.engine.products import product
+from palrnn.engine.products import copy, product
 
 
 @kernel
@@ -23,6 +23,16 @@ def _transposed(a, b, out):
 @kernel
 def _both(a, b, out):
     product(a.T, b.T, out)
+
+
+@kernel
+def _across(a, b, out):
+    product(a, b.T, out)
+
+
+@kernel
+def _copied(source, out):
+    copy(source, out)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -42,6 +52,41 @@ def test_products_are_those_of_numpy(dtype, rows, inner, columns):
         call(x, y, out)
         # sums of at most thirty products
         np.testing.assert_allclose(out, a @ b, rtol=0, atol=50 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 4), (1, 7), (30, 30), (0, 3), (3, 0)])
+def test_products_with_vectors_are_those_of_numpy(dtype, rows, columns):
+    pin_blas()
+    rng = np.random.default_rng(rows * 100 + columns)
+    matrix = rng.standard_normal((rows, columns)).astype(dtype)
+    across = np.ascontiguousarray(matrix.T)
+    right, left = rng.standard_normal(columns).astype(dtype), rng.standard_normal(rows).astype(dtype)
+    cases = (
+        (_plain, matrix, right, matrix @ right),
+        (_transposed, across, right, matrix @ right),
+        (_plain, left, matrix, left @ matrix),
+        (_across, left, across, left @ matrix),
+    )
+    for call, x, y, wanted in cases:
+        out = np.full(wanted.shape, np.nan, dtype)
+        call(x, y, out)
+        np.testing.assert_allclose(out, wanted, rtol=0, atol=50 * np.finfo(dtype).eps)
+
+
+def test_copies_of_every_layout_are_whole():
+    source = np.arange(24.0).reshape(4, 6)
+    for old, new in (
+        (source, np.empty((4, 6))),
+        (source.T, np.empty((6, 4))),
+        (source[:, 1:3], np.empty((4, 2))),
+        (source[:, 2], np.empty(4)),
+        (source[1], np.empty((6, 4))[:, 1]),
+        (source, np.empty((4, 6), np.float32)),
+        (source[:0], np.empty((0, 6))),
+    ):
+        _copied(old, new)
+        np.testing.assert_array_equal(new, old)
 
 
 def test_what_is_no_contiguous_matrix_is_refused_when_the_kernel_is_compiled():

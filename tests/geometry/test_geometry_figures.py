@@ -44,9 +44,8 @@ def test_negative_directions_are_shown_as_such():
     assert f"{found.mismatch.negative} negative directions left out" in words
 
 
-def test_without_matrices_what_is_missing_is_still_drawn(monkeypatch):
-    monkeypatch.setattr("palrnn.geometry.summary.MOST_DENSE", 10)
-    figure = geometry_figure(comparison(particles=64, passes=2, paths=8))
+def test_without_matrices_what_is_missing_is_still_drawn():
+    figure = geometry_figure(comparison(particles=64, passes=2, paths=8, most_dense=10))
     assert len(figure.axes) == 1
 
 

@@ -74,7 +74,7 @@ def test_a_refused_training_leaves_no_new_folder_half_made(series, tmp_path, cap
         assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("name", ["history.csv", "loss.png", "notes.txt"])
+@pytest.mark.parametrize("name", ["history.csv", "notes.txt"])
 def test_a_folder_with_other_files_is_not_written_to(series, tmp_path, monkeypatch, capsys, name):
     folder = tmp_path / "mine"
     folder.mkdir()

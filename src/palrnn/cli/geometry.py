@@ -38,6 +38,13 @@ def geometry_command(
     passes: Annotated[int | None, option("Independent passes of the filter (4).", _BUDGET)] = None,
     paths: Annotated[int | None, option("Gate paths drawn from each (12).", _BUDGET)] = None,
     target: Annotated[str | None, option("What the filter targets: exact or paper (exact).", _BUDGET)] = None,
+    most_dense: Annotated[
+        int | None,
+        option("The most parameters of which matrices are built; traces alone above (1500).", _BUDGET),
+    ] = None,
+    lanczos: Annotated[
+        bool | None, option("Above that, find the leading directions by Lanczos.", _BUDGET)
+    ] = None,
     draws: Annotated[int, option("Models drawn from each Laplace posterior; 0 for none (32).", _USE)] = 32,
     prior_std: Annotated[
         float, option("Deviation of the Gaussian prior around the model (0.01).", _USE)
@@ -50,7 +57,8 @@ def geometry_command(
     """Compare the curvature of teacher forcing with that of the marginal likelihood, at the same model.
 
     The folder receives matrices.safetensors, summary.json, geometry.png, error_bars.png and the
-    settings, geometry.toml.
+    settings, geometry.toml. Of a large model, as that of the defaults, there are traces and no
+    matrices: these take minutes, and --most-dense 3000.
     """
     from palrnn.engine.checks import one_of
     from palrnn.engine.files import write_json

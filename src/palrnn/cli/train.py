@@ -1,4 +1,4 @@
-"""`palrnn train`: from a series to a trained model, with its history and a picture."""
+"""`palrnn train`: from a series to a trained model, with its history and verdict."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def train_command(
 ) -> None:
     """Train a surrogate by teacher forcing. The same command again continues where the run stopped.
 
-    The folder receives checkpoint.safetensors, history.csv, loss.png, reference.npy (with inputs.npy where
-    columns drive the system) and config.toml.
+    The folder receives checkpoint.safetensors, history.csv, reference.npy (with inputs.npy where columns
+    drive the system) and config.toml.
     """
     given = {name: value for name, value in locals().items() if value is not None and value != []}
     for name in ("output", "config", "preset", "series", "json", "quiet"):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial import KDTree
 
 from palrnn.data.timescale import suggest_tau
 from palrnn.engine.checks import Floats, as_int, as_series, as_trials
@@ -88,6 +87,8 @@ def suggest_lags(x: ArrayLike | Sequence[ArrayLike], *, delay: int | None = None
 
 def _neighbour_error(past: Floats, future: Floats, known: int, asked: Floats) -> float:
     """Return the squared error of the mean future of the nearest of ``known`` rows, over rows ``asked``."""
+    from scipy.spatial import KDTree
+
     _, nearest = KDTree(past[:known]).query(past[asked], k=_NEIGHBOURS)
     predicted = future[nearest].mean(axis=1)
     return float(((predicted - future[asked]) ** 2).sum(axis=1).mean())

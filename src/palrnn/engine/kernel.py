@@ -13,6 +13,7 @@ the processor, not on who compiled it (`kernel_library`).
 from __future__ import annotations
 
 import ast
+import gc
 import hashlib
 import sys
 import threading
@@ -109,21 +110,6 @@ def _import_statements(source: bytes) -> list[tuple[str, tuple[str, ...]]]:
     return found
 
 
-@kernel
-def copy(source, out):  # type: ignore[no-untyped-def]
-    """Copy a vector or a matrix into ``out``, for kernels.
-
-    ``out[:] = source`` would also compile the words of an error about shapes, which takes seconds.
-    """
-    if source.ndim == 1:
-        for i in range(source.shape[0]):
-            out[i] = source[i]
-    else:
-        for i in range(source.shape[0]):
-            for j in range(source.shape[1]):
-                out[i, j] = source[i, j]
-
-
 _pinned = threading.Event()
 
 
@@ -153,11 +139,14 @@ class _Compilation(event.Listener):
 
     def __init__(self) -> None:
         self.say: Callable[[], None] | None = None
-        self._depth, self._begun = 0, 0.0
+        self._depth, self._begun, self._collects = 0, 0.0, False
 
     def on_start(self, event: Any) -> None:
         if self._depth == 0:
-            self._begun = time.monotonic()
+            self._begun, self._collects = time.monotonic(), gc.isenabled()
+            # the compiler makes many small objects that live as long as it works: looking through them again
+            # and again is a tenth of its time
+            gc.disable()
         self._depth += 1
         say, self.say = self.say, None
         if say is not None:
@@ -166,6 +155,8 @@ class _Compilation(event.Listener):
     def on_end(self, event: Any) -> None:
         self._depth -= 1
         if self._depth == 0:
+            if self._collects:
+                gc.enable()
             compile_time.add(time.monotonic() - self._begun)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_float, as_instance, as_int, one_of
@@ -84,9 +84,9 @@ def draws_interval(draws: Floats, coverage: float) -> tuple[float, float]:
         return float("nan"), float("nan")
     tails = np.array([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
     if len(kept) < _MANY:
-        ends = kept.mean() + student_t.ppf(tails, len(kept) - 1) * kept.std(ddof=1) * np.sqrt(
-            1.0 + 1.0 / len(kept)
-        )
+        # Student's quantiles; the whole of scipy.stats would take a second to import
+        spread = kept.std(ddof=1) * np.sqrt(1.0 + 1.0 / len(kept))
+        ends = kept.mean() + stdtrit(len(kept) - 1, tails) * spread
     else:
         ends = np.quantile(kept, tails, method="weibull")
     return float(ends[0]), float(ends[1])

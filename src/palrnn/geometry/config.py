@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self, TypedDict
 
 from pydantic import Field
 
-from palrnn.engine.config import Count, Positive
+from palrnn.engine.config import Count, Positive, Whole
 from palrnn.engine.seeds import kernel_seed
 from palrnn.inference import FilterConfig
 
@@ -51,10 +51,16 @@ class InformationConfig(FilterConfig):
 
 
 class GeometryConfig(InformationConfig):
-    """How `compare_geometries` compares: ``ridge`` and ``k`` are those of `mismatch`."""
+    """How `compare_geometries` compares: ``ridge`` and ``k`` are those of `mismatch`.
+
+    Of more than ``most_dense`` parameters no p x p matrix is built, which takes minutes and gigabytes: there
+    are traces then, no spectra, and with ``lanczos`` the overlap of the ``k`` leading directions.
+    """
 
     ridge: Positive = 1e-6
     k: Count = 50
+    most_dense: Whole = 1500
+    lanczos: bool = False
 
 
 class InformationSettings(TypedDict, total=False):
@@ -80,3 +86,5 @@ class GeometrySettings(InformationSettings, total=False):
 
     ridge: float
     k: int
+    most_dense: int
+    lanczos: bool

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from palrnn.engine.checks import Floats, as_instance
 from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening, quiet
-from palrnn.geometry import summary
 from palrnn.geometry.comparison import Forced, Mismatch, curvature_gap, subspace_overlap
 from palrnn.geometry.config import GeometryConfig, GeometrySettings, InformationConfig, InformationSettings
 from palrnn.geometry.exact import exact_information
@@ -89,7 +88,7 @@ def compare_geometries(
     louis = InformationConfig(**chosen.model_dump(include=set(InformationConfig.model_fields)))
     observed = observed_information(model, x, louis, inputs=inputs, progress=progress)
     size = observed.parameters
-    k, dense = min(chosen.k, size - 1), size <= summary.MOST_DENSE
+    k, dense = min(chosen.k, size - 1), size <= chosen.most_dense
     if dense:
         with listening(progress, "information matrices") as report:
             observed.build(report)
@@ -102,7 +101,9 @@ def compare_geometries(
         return GeometryComparison(plain(figures | nothing), None, observed)
     if not dense:
         figures |= _gap(operator.trace(), observed)
-        figures["overlap"] = subspace_overlap(operator.leading(k)[1], observed.leading(k)[1])
+        figures["overlap"] = None
+        if chosen.lanczos:
+            figures["overlap"] = subspace_overlap(operator.leading(k)[1], observed.leading(k)[1])
         return GeometryComparison(plain(figures), operator, observed)
     itf = operator.dense()
     figures |= _gap(float(np.trace(itf)), observed)

@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
 
 from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_trials, one_of
 from palrnn.engine.kernel import pin_blas
@@ -314,6 +313,8 @@ def fit_noise(drift: ALRNN, x: ArrayLike | Sequence[ArrayLike]) -> PALRNN:
     def loss(logs: Floats) -> float:
         value = problem.value(point(logs))
         return -value if np.isfinite(value) else 1e300
+
+    from scipy.optimize import minimize
 
     how: dict[str, Any] = {"method": "Nelder-Mead", "options": {"xatol": 0.02, "fatol": 0.1}}
     return problem.model(point(minimize(loss, np.array([start, start]), **how).x))

@@ -22,8 +22,6 @@ from palrnn.model import Forcing
 
 _ALWAYS = frozenset({"forcing", "parameters", "steps", "gap", "trace_itf", "overlap", "k", "mir", "paths"})
 _PARTS = ("observed", "complete", "missing", "missing_state", "missing_switching")
-#: Above this number of parameters no p x p matrix is built (72 MB each).
-MOST_DENSE = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +37,8 @@ class GeometryComparison(Shown):
 
     What they were computed from is there until it is saved: ``operator`` and ``itf`` (p, p) of teacher
     forcing per step, ``observed`` of the whole segment, ``mismatch`` on all directions and ``identifiable``
-    without the null ones. For more than `MOST_DENSE` parameters there are no matrices (``overlap`` comes from
-    Lanczos), and none of forcing where the forced rollout diverges.
+    without the null ones. For more than ``most_dense`` parameters there are no matrices (``overlap`` comes
+    from Lanczos, if asked for), and none of forcing where the forced rollout diverges.
     """
 
     figures: Mapping[str, Any]
@@ -131,8 +129,11 @@ class GeometryComparison(Shown):
     def save_matrices(self, path: str | os.PathLike[str]) -> None:
         """Write the matrices as .safetensors: itf (per step), observed (of the segment) and its parts."""
         observed = self._information()
-        if observed.parameters > MOST_DENSE:
-            raise ValueError(f"there are no matrices to save for {observed.parameters} parameters")
+        if observed.parameters > self.figures["most_dense"]:
+            raise ValueError(
+                f"there are no matrices to save for {observed.parameters} parameters: most_dense is "
+                f"{self.figures['most_dense']}"
+            )
         matrices = {name: getattr(observed, name) for name in _PARTS} | {"itf": self.itf}
         write_bytes(path, safetensors_bytes({n: m for n, m in matrices.items() if m is not None}))
 
@@ -152,7 +153,7 @@ class GeometryComparison(Shown):
             else:
                 values, vectors = self.operator.leading(self.k)
                 found["teacher forcing"] = (steps * values, vectors)
-        dense = observed.parameters <= MOST_DENSE
+        dense = observed.parameters <= self.figures["most_dense"]
         return found | {"observed information": observed.observed if dense else observed.leading(self.k)}
 
     def _information(self) -> ObservedInformation:

@@ -6,7 +6,7 @@ RUN/checkpoint.safetensors   the model, its standardizer, forcing and time step,
 RUN/reference.npy            the held-out part, raw, (T, N)
 RUN/inputs.npy               what drives it, raw, (T, K), of a driven model
 RUN/config.toml              where the series came from, how the model was trained and tuned
-RUN/history.csv, loss.png    the course of training, or of tuning (with before_after.png)
+RUN/history.csv              the course of training, or of tuning (with before_after.png)
 RUN/search.json              what else was tried, where a search came to the model
 RUN/findings/                results of analyses, each with the settings and the model it belongs to
 
@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -50,9 +50,6 @@ from palrnn.engine.tables import write_table
 from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import Checkpoint, load_checkpoint, save_checkpoint
 from palrnn.runs.record import RunRecord, SearchTable
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 REFERENCE, INPUTS, CONFIG, HISTORY = "reference.npy", "inputs.npy", "config.toml", "history.csv"
 SEARCH = "search.json"
@@ -215,13 +212,6 @@ class RunFolder:
             found = replace(found, training=there.training, arrays=there.arrays, forcing=forcing)
         with self.writing("model"):
             save_checkpoint(self.checkpoint, **vars(found))
-
-    def write_figure(self, name: str, figure: Figure) -> None:
-        """Write a picture."""
-        from palrnn.engine.style import save_figure
-
-        with self.writing(name):
-            save_figure(figure, self.path / name)
 
     def write_finding(self, name: str, text: str) -> None:
         """Write the file of a finding."""

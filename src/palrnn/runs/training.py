@@ -12,15 +12,13 @@ from palrnn.data.readers import named_array
 from palrnn.data.source import IN_MEMORY, series_name
 from palrnn.engine.checks import Floats, as_instance
 from palrnn.engine.progress import Progress
-from palrnn.forcing import TrainConfig, TrainResult, check_training, train
-from palrnn.invariants import dstsp_floor
+from palrnn.forcing import TrainConfig, check_training, train
 from palrnn.model import Forcing, Surrogate, family_name
 from palrnn.runs.folder import HISTORY, Findings, RunFolder, block_means
 from palrnn.runs.reconstruction import Reconstruction
 from palrnn.runs.record import RunRecord
 
 _LEAST_HELD_OUT = 40
-_FLOOR_PAIRS = 10
 # a training of so many updates is measured so often on the way, and the best model is kept
 _LONG_TRAINING, _MEASURED = 10_000, 10
 
@@ -126,7 +124,7 @@ def reconstruct(
             folder.write_reference(dataset.reference, None if drive is None else drive.reference)
             folder.write_record(record)
             result = train(dataset.training, config, run=folder.path, progress=progress, **how)
-            _write_history(folder, dataset, result)
+            result.history.to_csv(folder.path / HISTORY)
     losses = block_means(list(enumerate(result.history.loss.tolist(), start=1)))
     return Reconstruction(
         result.model,
@@ -205,16 +203,3 @@ def _measured_on(dataset: Dataset, config: TrainConfig) -> tuple[Floats, Floats 
 def _inputs(dataset: Dataset) -> list[Path]:
     series, _ = named_array(str(dataset.settings["series"]))
     return [series] if series.is_file() else []
-
-
-def _write_history(folder: RunFolder, dataset: Dataset, result: TrainResult) -> None:
-    """Write history.csv and loss.png."""
-    from palrnn.report.training_figures import training_figure
-
-    config, floor = result.config, None
-    if result.history.evaluations:
-        length = len(_measured_on(dataset, config)[0])
-        if len(dataset.truth) >= 2 * length:
-            floor = dstsp_floor(dataset.truth, length=length, pairs=_FLOOR_PAIRS).median
-    result.history.to_csv(folder.path / HISTORY)
-    folder.write_figure("loss.png", training_figure(result.history, floor=floor, lyapunov=dataset.lyapunov))

@@ -118,26 +118,18 @@ def retreat(
             r4, r5, r6, r7 = (row + 4) * width, (row + 5) * width, (row + 6) * width, (row + 7) * width
             for c in range(0, width, lanes):
                 o, s, l, e = load(nothing, c), load(slope, c), load(low, c), load(tiny, c)
-                s0, s1, s2, s3, s4, s5, s6, s7 = o, o, o, o, o, o, o, o
+                sums = eight(o)
                 for k in range(dim):
-                    w, p = load(matrix, k * width + c), after + k
-                    s0 = fma(load_broadcast(adjoint, p + r0), w, s0)
-                    s1 = fma(load_broadcast(adjoint, p + r1), w, s1)
-                    s2 = fma(load_broadcast(adjoint, p + r2), w, s2)
-                    s3 = fma(load_broadcast(adjoint, p + r3), w, s3)
-                    s4 = fma(load_broadcast(adjoint, p + r4), w, s4)
-                    s5 = fma(load_broadcast(adjoint, p + r5), w, s5)
-                    s6 = fma(load_broadcast(adjoint, p + r6), w, s6)
-                    s7 = fma(load_broadcast(adjoint, p + r7), w, s7)
+                    sums = fma_column(adjoint, after + r0 + k, width, load(matrix, k * width + c), sums)
                 h, g, a, b = load(dh, c), load(dA, c), after + c, now + c
-                h, g = _return(s0, a + r0, b + r0, s, l, e, states, adjoint, h, g)
-                h, g = _return(s1, a + r1, b + r1, s, l, e, states, adjoint, h, g)
-                h, g = _return(s2, a + r2, b + r2, s, l, e, states, adjoint, h, g)
-                h, g = _return(s3, a + r3, b + r3, s, l, e, states, adjoint, h, g)
-                h, g = _return(s4, a + r4, b + r4, s, l, e, states, adjoint, h, g)
-                h, g = _return(s5, a + r5, b + r5, s, l, e, states, adjoint, h, g)
-                h, g = _return(s6, a + r6, b + r6, s, l, e, states, adjoint, h, g)
-                h, g = _return(s7, a + r7, b + r7, s, l, e, states, adjoint, h, g)
+                h, g = _return(sums[0], a + r0, b + r0, s, l, e, states, adjoint, h, g)
+                h, g = _return(sums[1], a + r1, b + r1, s, l, e, states, adjoint, h, g)
+                h, g = _return(sums[2], a + r2, b + r2, s, l, e, states, adjoint, h, g)
+                h, g = _return(sums[3], a + r3, b + r3, s, l, e, states, adjoint, h, g)
+                h, g = _return(sums[4], a + r4, b + r4, s, l, e, states, adjoint, h, g)
+                h, g = _return(sums[5], a + r5, b + r5, s, l, e, states, adjoint, h, g)
+                h, g = _return(sums[6], a + r6, b + r6, s, l, e, states, adjoint, h, g)
+                h, g = _return(sums[7], a + r7, b + r7, s, l, e, states, adjoint, h, g)
                 store(dh, c, h)
                 store(dA, c, g)
         for row in range(eights, batch):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from palrnn.engine.kernel import kernel
+from palrnn.engine.products import copy, product
 
 
 @kernel
@@ -71,9 +72,10 @@ def _advance(A, W, gated, z, inputs, keep, J, S, out):
     dim = z.shape[0]
     for n in range(keep.shape[0]):
         if keep[n] != 1.0:
-            S[n] *= keep[n]
+            for q in range(S.shape[1]):
+                S[n, q] *= keep[n]
     _jacobian(A, W, gated, z, J)
-    np.dot(J, S, out)
+    product(J, S, out)
     for i in range(dim):
         out[i, i] += z[i]
         first = dim + i * dim
@@ -99,7 +101,7 @@ def sensitivity_rows(A, W, gated, states, inputs, begin, keep, scale, S, rows):
     for k in range(steps):
         t = begin + k
         _advance(A, W, gated, states[t], inputs[t], keep[t], J, S, after)
-        S[:] = after
+        copy(after, S)
         for n in range(seen):
             for q in range(S.shape[1]):
                 rows[k, n, q] = scale[t, n] * S[n, q]

@@ -27,13 +27,14 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
+from palrnn.engine.products import copy, product
 
 
 @kernel
 def sandwich(A, P, added, out, work):
     """out = A P A^T + added, symmetric, for ``A (n, M)`` and ``P (M, M)``; ``work (n, M)`` becomes A P."""
-    np.dot(A, P, work)
-    np.dot(work, A.T, out)
+    product(A, P, work)
+    product(work, A.T, out)
     for i in range(out.shape[0]):
         # products round their triangles apart
         for j in range(i):
@@ -79,11 +80,13 @@ def condition(mean, cov, H, noise, innovation, left, work):
                 rows[i, a] -= S[k, i] * rows[k, a]
         for a in range(dim):
             rows[i, a] /= S[i, i]
-    np.dot(rows.T, H, work)
+    product(rows.T, H, work)
     for a in range(dim):
         for b in range(dim):
             left[a, b] = (1.0 if a == b else 0.0) - work[a, b]
-    spread, again = np.dot(rows.T, np.dot(noise, rows)), cov.copy()
+    weighted, spread, again = np.empty_like(rows), np.empty_like(cov), cov.copy()
+    product(noise, rows, weighted)
+    product(rows.T, weighted, spread)
     sandwich(left, again, spread, cov, work)
     return loglik
 
@@ -107,19 +110,22 @@ def filter_path(path, inputs, filtered, predicted, covs, ahead):
     loglik = 0.0
     for t in range(steps):
         if gated > 0:
-            np.dot(path.G, mean, gates)
+            product(path.G, mean, gates)
             for j in range(gated):
                 gates[j] = inputs[t, j] - gates[j] - path.g[j]
             loglik += condition(mean, cov, path.G, gate_noise, gates, left, work)
-        filtered[t], covs[t] = mean, cov
-        np.dot(path.J[t], filtered[t], mean)
-        mean += path.b[t]
+        copy(mean, filtered[t])
+        copy(cov, covs[t])
+        product(path.J[t], filtered[t], mean)
+        for i in range(dim):
+            mean[i] += path.b[t, i]
         sandwich(path.J[t], covs[t], path.Q, cov, work)
-        predicted[t + 1], ahead[t + 1] = mean, cov
+        copy(mean, predicted[t + 1])
+        copy(cov, ahead[t + 1])
         count = 0
         for i in range(seen):
             if not math.isnan(path.x[t + 1, i]):
-                H[count] = path.B[i]
+                copy(path.B[i], H[count])
                 innovation[count] = path.x[t + 1, i] - path.d[i]
                 other = 0
                 for j in range(i + 1):
@@ -131,9 +137,11 @@ def filter_path(path, inputs, filtered, predicted, covs, ahead):
                 count += 1
         if count > 0:
             # contiguous, so that they are the same kind of array whether or not all was observed
-            part = noise[:count, :count].copy()
+            part = np.empty((count, count))
+            copy(noise[:count, :count], part)
             loglik += condition(mean, cov, H[:count], part, innovation[:count], left, work)
-    filtered[steps], covs[steps] = mean, cov
+    copy(mean, filtered[steps])
+    copy(cov, covs[steps])
     return loglik
 
 
@@ -147,16 +155,17 @@ def smooth_path(path, filtered, predicted, covs, ahead, moments):
     work, left = np.empty((dim, dim)), np.empty((dim, dim))
     rest, total = np.empty((dim, dim)), np.empty((dim, dim))
     change = np.empty(dim)
-    moments.mean[times - 1], moments.cov[times - 1] = filtered[times - 1], covs[times - 1]
+    copy(filtered[times - 1], moments.mean[times - 1])
+    copy(covs[times - 1], moments.cov[times - 1])
     for t in range(times - 2, -1, -1):
         precision = np.linalg.inv(ahead[t + 1])
         for i in range(dim):
             for j in range(i):
                 precision[i, j] = precision[j, i] = 0.5 * (precision[i, j] + precision[j, i])
         gain, drop = moments.gain[t], np.empty((dim, dim))
-        np.dot(covs[t], path.J[t].T, work)
-        np.dot(work, precision, gain)
-        np.dot(gain, path.J[t], work)
+        product(covs[t], path.J[t].T, work)
+        product(work, precision, gain)
+        product(gain, path.J[t], work)
         for i in range(dim):
             for j in range(dim):
                 left[i, j] = (1.0 if i == j else 0.0) - work[i, j]
@@ -167,13 +176,14 @@ def smooth_path(path, filtered, predicted, covs, ahead, moments):
         sandwich(gain, moments.cov[t + 1], total, moments.cov[t], work)
         for i in range(dim):
             change[i] = moments.mean[t + 1, i] - predicted[t + 1, i]
-        np.dot(gain, change, moments.mean[t])
-        moments.mean[t] += filtered[t]
-        np.dot(precision, change, moments.residual[t, :dim])
-        moments.slope[t, :dim] = precision
-        np.dot(precision, drop, work)
-        np.dot(work, gain.T, left)
-        np.dot(work, precision, rest)
+        product(gain, change, moments.mean[t])
+        for i in range(dim):
+            moments.mean[t, i] += filtered[t, i]
+        product(precision, change, moments.residual[t, :dim])
+        copy(precision, moments.slope[t, :dim])
+        product(precision, drop, work)
+        product(work, gain.T, left)
+        product(work, precision, rest)
         for i in range(dim):
             for j in range(dim):
                 moments.cross[t, i, j] = -left[i, j]
@@ -188,15 +198,15 @@ def gate_moments(path, inputs, moments):
     size = dim + gated
     slope, cross, both = np.empty((gated, dim)), np.empty((gated, dim)), np.empty((size, gated))
     for t in range(inputs.shape[0]):
-        np.dot(path.G, moments.gain[t], slope)
-        np.dot(path.G, moments.cov[t], cross)
+        product(path.G, moments.gain[t], slope)
+        product(path.G, moments.cov[t], cross)
         for j in range(gated):
             moments.residual[t, dim + j] = (inputs[t, j] - path.g[j]) / r
             for a in range(dim):
                 moments.residual[t, dim + j] -= path.G[j, a] * moments.mean[t, a] / r
                 moments.slope[t, dim + j, a] = -slope[j, a] / r
                 moments.cross[t, dim + j, a] = -cross[j, a] / r
-        np.dot(moments.cross[t], path.G.T, both)
+        product(moments.cross[t], path.G.T, both)
         for i in range(size):
             for j in range(gated):
                 moments.known[t, i, dim + j] = moments.known[t, dim + j, i] = both[i, j] / r

@@ -26,6 +26,7 @@ from __future__ import annotations
 import numpy as np
 
 from palrnn.engine.kernel import kernel
+from palrnn.engine.products import copy, product
 
 # pairs of times that are handled together: few enough for the second-level cache
 GROUP = 16
@@ -49,19 +50,20 @@ def later_covariance(moments, rows, cols, weights, first, count, out):
     left, both = np.empty((size + dim, dim)), np.zeros((size + dim, dim * n))
     linear, later, ahead = np.zeros((dim, n)), np.zeros((dim, n)), np.zeros((size, n))
     eps, zeta, lost, shared = np.empty((dim, n)), np.empty((dim, n)), np.empty((size, n)), np.empty((size, n))
-    mean, mu = np.ones(dim + 1), np.empty(size)
+    mean, mu = np.empty(dim + 1), np.empty(size)
+    mean[dim] = 1.0
     own_mean, own_mu = np.empty(n), np.empty(n)
     for t in range(steps - 1, -1, -1):
-        mean[:dim] = moments.mean[t]
-        mu[:] = moments.residual[t]
+        copy(moments.mean[t], mean[:dim])
+        copy(moments.residual[t], mu)
         if t < steps - 1:
             for a in range(dim):
-                np.dot(moments.gain[t], H[a], right[a])
-            left[:size] = moments.slope[t]
-            left[size:] = moments.gain[t]
-            np.dot(left, right.reshape(dim, dim * n), both)
-            np.dot(moments.slope[t], linear, ahead)
-            np.dot(moments.gain[t], linear, later)
+                product(moments.gain[t], H[a], right[a])
+            copy(moments.slope[t], left[:size])
+            copy(moments.gain[t], left[size:])
+            product(left, right.reshape((dim, dim * n)), both)
+            product(moments.slope[t], linear, ahead)
+            product(moments.gain[t], linear, later)
         # what each parameter of the bundle adds at this time, from its own residual and feature
         for k in range(n):
             i, j, w = rows[first + k], cols[first + k], weights[t, first + k]
@@ -80,7 +82,7 @@ def later_covariance(moments, rows, cols, weights, first, count, out):
         for a in range(size):
             for k in range(n):
                 ahead[a, k] += lost[a, k] * own_mean[k] + shared[a, k] * own_mu[k]
-        X = both.reshape(size + dim, dim, n)
+        X = both.reshape((size + dim, dim, n))
         for r in range(p):
             i, j, w = rows[r], cols[r], weights[t, r]
             if w == 0.0:
@@ -127,19 +129,20 @@ def pair_trace(moments, gates, constants, lags, later, crossed):
             for j in range(dim):
                 mixed = cross[i, j] * (cross[i, j] + 2.0 * mu[i] * mean[j]) + mu[i] ** 2 * cov[j, j]
                 total -= gates[t, j] * mixed
-        slope[:], gain[:] = moments.slope[t].T, moments.gain[t].T
+        copy(moments.slope[t].T, slope)
+        copy(moments.gain[t].T, gain)
         stop = min(steps, t + 1 + lags)
         for first in range(t + 1, stop, GROUP):
             count = min(GROUP, stop - first)
-            rows = later[first : first + count].reshape(count * dim, dim)
-            np.dot(rows, slope, forth[:count].reshape(count * dim, dim))
-            np.dot(rows, gain, zetas[:count].reshape(count * dim, dim))
-            rows = crossed[first : first + count].reshape(count * dim, dim)
-            np.dot(rows, gain, back[:count].reshape(count * dim, dim))
+            rows = later[first : first + count].reshape((count * dim, dim))
+            product(rows, slope, forth[:count].reshape((count * dim, dim)))
+            product(rows, gain, zetas[:count].reshape((count * dim, dim)))
+            rows = crossed[first : first + count].reshape((count * dim, dim))
+            product(rows, gain, back[:count].reshape((count * dim, dim)))
             for c in range(count):
                 s = first + c
                 other, nu = moments.mean[s], moments.residual[s]
-                shared, zeta, product, constant = 0.0, 0.0, 0.0, 0.0
+                shared, zeta, residuals, constant = 0.0, 0.0, 0.0, 0.0
                 for k in range(constants.shape[1]):
                     constant += constants[t, k] * constants[s, k]
                 for j in range(dim):
@@ -149,7 +152,7 @@ def pair_trace(moments, gates, constants, lags, later, crossed):
                     zeta += both * zetas[c, j, j]
                 pair = 0.0
                 for i in range(dim):
-                    product += mu[i] * nu[i]
+                    residuals += mu[i] * nu[i]
                     again = 0.0
                     for a in range(dim):
                         again += moments.slope[t, i, a] * crossed[s, i, a]
@@ -166,10 +169,11 @@ def pair_trace(moments, gates, constants, lags, later, crossed):
                         continue
                     for i in range(dim):
                         pair += forth[c, j, i] * (both * back[c, i, j] + own * nu[i])
-                total -= 2.0 * (pair + product * zeta)
-                later[s] = zetas[c]
-                crossed[s] = back[c]
-        later[t], crossed[t] = cov, cross
+                total -= 2.0 * (pair + residuals * zeta)
+                copy(zetas[c], later[s])
+                copy(back[c], crossed[s])
+        copy(cov, later[t])
+        copy(cross, crossed[t])
     return total
 
 

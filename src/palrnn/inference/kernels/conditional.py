@@ -21,6 +21,7 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
+from palrnn.engine.products import copy, product
 from palrnn.engine.vector_code import LANES
 from palrnn.inference.kernels import beliefs as bundle
 from palrnn.inference.kernels.filter_loop import refill, reweigh
@@ -53,8 +54,10 @@ def look_back(system, t, words, x, inputs, Omega, vector, Jt, S, Y, K):
             Omega[n, n] += 1.0 / system.observation[n]
             vector[n] += x[n] / system.observation[n]
     transition(system, words, Jt)
-    vector -= np.dot(Omega, bias(system, t))
+    one, other = np.empty(dim), np.empty(dim)
+    product(Omega, bias(system, t), one)
     for i in range(dim):
+        vector[i] -= one[i]
         # Q^(1/2) = Q Q^(-1/2)
         root = system.process[i] * system.precision[i]
         vector[i] *= root
@@ -67,14 +70,16 @@ def look_back(system, t, words, x, inputs, Omega, vector, Jt, S, Y, K):
     factorise(S)
     # S^(-1) = Y^T Y
     solve_transposed(S, Y)
-    np.dot(Y.T, Y, K)
-    vector[:] = np.dot(Jt, np.dot(K, vector))
+    product(Y.T, Y, K)
+    product(K, vector, one)
+    product(Jt, one, other)
+    copy(other, vector)
     for i in range(dim):
         for j in range(dim):
             K[i, j] = -K[i, j]
         K[i, i] += 1.0
-    np.dot(Jt, K, Y)
-    np.dot(Y, Jt.T, Omega)
+    product(Jt, K, Y)
+    product(Y, Jt.T, Omega)
     for i in range(dim):
         # a product may round its two triangles differently
         for j in range(i):
@@ -172,7 +177,9 @@ def sweep(system, key, x, messages, mean, cov, room, inputs, ancestors, path):
             ancestors[t, 0] = parent
             settle(ancestors[t])
             # children of one parent are alike: any of them may take the path
-            slot = np.argmax(ancestors[t] == parent)
+            slot = 0
+            while ancestors[t, slot] != parent:
+                slot += 1
             refill(ancestors[t], mean)
             refill(ancestors[t], cov)
             log_weights[:] = 0.0
@@ -186,8 +193,8 @@ def sweep(system, key, x, messages, mean, cov, room, inputs, ancestors, path):
             bundle.condition(mean[b], cov[b], free, gates, gate, True, room, loglik, b * LANES)
             if slot // LANES == b:
                 # the same up to rounding, which must not change a sign
-                gates[:, slot % LANES] = path[t]
-            inputs[t, b] = gates
+                copy(path[t], gates[:, slot % LANES])
+            copy(gates, inputs[t, b])
             bundle.predict(system, t, mean[b], cov[b], room)
             bundle.condition(mean[b], cov[b], hidden, seen, observation, False, room, loglik, b * LANES)
         if math.isnan(reweigh(log_weights, loglik, weights)):
@@ -195,6 +202,6 @@ def sweep(system, key, x, messages, mean, cov, room, inputs, ancestors, path):
     fill_uniforms(stream_key(key, steps - 1, RESAMPLING), uniforms)
     slot = pick(cumulated(weights), uniforms[0])
     for t in range(steps - 1, -1, -1):
-        path[t] = inputs[t, slot // LANES, :, slot % LANES]
+        copy(inputs[t, slot // LANES, :, slot % LANES], path[t])
         slot = ancestors[t, slot]
     return True

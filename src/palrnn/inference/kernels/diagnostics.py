@@ -23,7 +23,8 @@ def code_entropy(words, weights):
     size = 2
     while size < 2 * n:
         size *= 2
-    keys, masses = np.empty(size, dtype=np.uint64), np.full(size, -1.0)
+    keys, masses = np.empty(size, dtype=np.uint64), np.empty(size)
+    masses[:] = -1.0
     for i in range(n):
         key = words[i, 0]
         for w in range(1, words.shape[1]):

@@ -64,7 +64,10 @@ def reweigh(log_weights, loglik, weights):
 @kernel
 def effective_sample_size(weights):
     """ESS = 1 / sum_i w_i^2 (eq. rbpf_ess)."""
-    return 1.0 / np.sum(weights * weights)
+    total = 0.0
+    for i in range(weights.shape[0]):
+        total += weights[i] * weights[i]
+    return 1.0 / total
 
 
 @kernel

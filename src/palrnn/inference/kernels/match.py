@@ -18,6 +18,7 @@ from numba import njit
 
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import add, broadcast, div, fma, load, load_broadcast, mul, sqrt, store
+from palrnn.engine.products import product
 from palrnn.engine.vector_code import LANES
 from palrnn.inference.kernels.beliefs import place
 
@@ -133,9 +134,10 @@ def in_coordinates(Omega, vector, basis, latent, message, half, turned):
 
     ``basis (D, D)`` is B, padded; ``half`` and ``turned (D, D)`` are scratch. Entries are numbers, not lanes.
     """
-    np.dot(basis.T, Omega, half)
-    np.dot(half, basis, turned)
-    below = np.dot(vector, basis)
+    below = np.empty_like(vector)
+    product(basis.T, Omega, half)
+    product(half, basis, turned)
+    product(vector, basis, below)
     for i in range(latent):
         for j in range(i + 1):
             message[i * (i + 1) // 2 + j] = turned[i, j]

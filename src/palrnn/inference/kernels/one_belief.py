@@ -13,6 +13,7 @@ from numba import njit
 
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import broadcast, fma, lane_count, load, mul, store
+from palrnn.engine.products import copy, product
 
 WORD = 64
 
@@ -27,7 +28,7 @@ def bit(words, j):
 def transition(arrays, words, Jt):
     """The transpose of J = A + W D(c) (eq. pwa) into ``Jt (D, D)``, for the code c in ``words``."""
     latent, gated = arrays.latent_dim, arrays.gate.shape[0]
-    Jt[:] = arrays.Ft
+    copy(arrays.Ft, Jt)
     for j in range(gated):
         if not bit(words, j):
             k = latent - gated + j
@@ -44,13 +45,16 @@ def bias(arrays, t):
 @kernel
 def predict(arrays, t, Jt, B, mean, cov):
     """m <- J m + h_t,  P <- J P J^T + Q, in place, given ``B (D, D)`` = U J^T, where P = U^T U."""
-    np.dot(B.T, B, cov)
+    product(B.T, B, cov)
     for i in range(arrays.latent_dim):
         cov[i, i] += arrays.process[i]
         # a product may round its two triangles differently
         for j in range(i):
             cov[i, j] = cov[j, i]
-    mean[:] = np.dot(mean, Jt) + bias(arrays, t)
+    moved, h = np.empty_like(mean), bias(arrays, t)
+    product(mean, Jt, moved)
+    for i in range(mean.shape[0]):
+        mean[i] = moved[i] + h[i]
 
 
 # part of its callers, who call it for every row: a call would cost as much as the row

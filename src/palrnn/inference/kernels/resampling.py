@@ -31,9 +31,12 @@ def pick(cumulative, position):
 @kernel
 def cumulated(weights):
     """Cumulative sums scaled to end at 1; trailing zero weights cannot be picked."""
-    total = np.cumsum(weights)
-    total /= total[-1]
-    last = weights.shape[0] - 1
+    total, last, mass = np.empty_like(weights), weights.shape[0] - 1, 0.0
+    for k in range(last + 1):
+        mass += weights[k]
+        total[k] = mass
+    for k in range(last + 1):
+        total[k] /= mass
     while last > 0 and weights[last] == 0.0:
         last -= 1
     total[last] = 2.0
@@ -70,7 +73,9 @@ def stratified(weights, uniforms, ancestors):
 def residual(weights, uniforms, ancestors):
     """floor(n w) copies of each index for certain, multinomial for what is left (Liu and Chen, 1998)."""
     n = ancestors.shape[0]
-    total = np.sum(weights)
+    total = 0.0
+    for k in range(weights.shape[0]):
+        total += weights[k]
     rest = np.empty(weights.shape[0])
     filled = 0
     for k in range(weights.shape[0]):

@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
+from palrnn.engine.products import copy, product
 from palrnn.inference.kernels.noise import GATES, fill_normals, stream_key
 from palrnn.inference.kernels.one_belief import combine, condition, predict, transition
 
@@ -75,18 +76,21 @@ def backward_kernel(system, U, B, S, pair, backward):
     """
     dim = U.shape[0]
     for i in range(dim):
-        B[i] *= system.precision
-    np.dot(B, B.T, S)
+        for j in range(dim):
+            B[i, j] *= system.precision[j]
+    product(B, B.T, S)
     for i in range(dim):
         S[i, i] += 1.0
     factorise(S)
-    pair[:, :dim] = U
-    pair[:, dim:] = B
+    for i in range(dim):
+        for j in range(dim):
+            pair[i, j], pair[i, dim + j] = U[i, j], B[i, j]
     solve_transposed(S, pair)
-    U[:] = pair[:, :dim]
-    B[:] = pair[:, dim:]
-    backward[:dim] = U
-    np.dot(B.T, U, S)
+    for i in range(dim):
+        for j in range(dim):
+            U[i, j], B[i, j] = pair[i, j], pair[i, dim + j]
+    copy(U, backward[:dim])
+    product(B.T, U, S)
     for i in range(system.latent_dim):
         for j in range(dim):
             backward[dim + i, j] = system.precision[i] * S[i, j]
@@ -108,20 +112,20 @@ def walk(system, x, codes, inputs, first, path):
     loglik = 0.0
     for t in range(first, steps):
         condition(mean, cov, latent - gated, inputs[t], system.gate, False, latent)
-        path.mean[t] = mean
+        copy(mean, path.mean[t])
         transition(system, codes[t], Jt)
-        U[:] = cov
+        copy(cov, U)
         factorise(U)
-        np.dot(U, Jt, B)
+        product(U, Jt, B)
         predict(system, t, Jt, B, mean, cov)
         backward_kernel(system, U, B, S, pair, path.backward[t])
-        path.predicted[t + 1] = mean
+        copy(mean, path.predicted[t + 1])
         loglik += condition(mean, cov, 0, x[t + 1], system.observation, False, latent)
-        path.filtered_mean[t + 1] = mean
-        path.filtered_cov[t + 1] = cov
-    path.mean[steps] = mean
+        copy(mean, path.filtered_mean[t + 1])
+        copy(cov, path.filtered_cov[t + 1])
+    copy(mean, path.mean[steps])
     factorise(cov)
-    path.backward[steps, :dim] = cov
+    copy(cov, path.backward[steps, :dim])
     return loglik
 
 
@@ -137,9 +141,9 @@ def trace_inputs(system, key, x, lineage, codes, mean, cov, inputs):
         fill_normals(stream_key(key, t, GATES), lineage[t], inputs[t].reshape((gated, 1)))
         condition(mean, cov, latent - gated, inputs[t], system.gate, True, latent)
         transition(system, codes[t], Jt)
-        U[:] = cov
+        copy(cov, U)
         factorise(U)
-        np.dot(U, Jt, B)
+        product(U, Jt, B)
         predict(system, t, Jt, B, mean, cov)
         condition(mean, cov, 0, x[t + 1], system.observation, False, latent)
 
@@ -160,7 +164,7 @@ def sample_states(path, states):
             for k in range(size):
                 for i in range(latent):
                     ahead[k, i] = states[first + k, t, i]
-            np.dot(ahead, path.backward[t], drawn)
+            product(ahead, path.backward[t], drawn)
             for k in range(size):
                 for i in range(latent):
                     value = drawn[k, i] + path.mean[t, i]
@@ -175,13 +179,18 @@ def smoothed_moments(path, mean, cov, lagged):
     ``mean (T, D)``, ``cov (T, D, D)``, ``lagged (T-1, D, D)`` are filled; P^s_t = G P^s_{t+1} G^T + F F^T.
     """
     times, dim = mean.shape
-    work = np.empty((dim, dim))
+    work, change, moved = np.empty((dim, dim)), np.empty(dim), np.empty(dim)
     for t in range(times - 1, -1, -1):
         Ft, Gt = path.backward[t, :dim], path.backward[t, dim:]
-        np.dot(Ft.T, Ft, cov[t])
+        product(Ft.T, Ft, cov[t])
+        copy(path.mean[t], mean[t])
         if t < times - 1:
-            np.dot(Gt.T, cov[t + 1], lagged[t])
-            np.dot(lagged[t], Gt, work)
-            cov[t] += work
-            np.dot(mean[t + 1] - path.predicted[t + 1], Gt, mean[t])
-        mean[t] += path.mean[t]
+            product(Gt.T, cov[t + 1], lagged[t])
+            product(lagged[t], Gt, work)
+            for i in range(dim):
+                change[i] = mean[t + 1, i] - path.predicted[t + 1, i]
+                for j in range(dim):
+                    cov[t, i, j] += work[i, j]
+            product(change, Gt, moved)
+            for i in range(dim):
+                mean[t, i] += moved[i]

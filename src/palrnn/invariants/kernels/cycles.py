@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from palrnn.engine.kernel import copy, kernel
+from palrnn.engine.kernel import kernel
+from palrnn.engine.products import copy
 
 
 @kernel

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from palrnn.engine.kernel import copy, kernel
-from palrnn.engine.products import product
+from palrnn.engine.kernel import kernel
+from palrnn.engine.products import copy, product
 
 
 @kernel

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from palrnn.engine.kernel import copy, kernel
+from palrnn.engine.kernel import kernel
 
 
 @kernel
@@ -38,17 +38,6 @@ def cells(x, low, high, bins, first, closed, out):
                 out[kept] = number
                 kept += 1
     return kept, within
-
-
-@kernel
-def bounds(x, low, high):
-    """Write the least and the greatest value of each column of ``x (T, N)`` into ``low`` and ``high``."""
-    copy(x[0], low)
-    copy(x[0], high)
-    for t in range(1, x.shape[0]):
-        for n in range(x.shape[1]):
-            low[n] = min(low[n], x[t, n])
-            high[n] = max(high[n], x[t, n])
 
 
 @kernel

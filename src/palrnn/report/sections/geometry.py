@@ -274,8 +274,9 @@ def _without_matrices(name: str, measures: Measures) -> Note:
             "compare with."
         )
     return Note(
-        f"{name}: no matrices were computed for its {measures['parameters']} parameters, so there is nothing "
-        "to say about single directions."
+        f"{name}: no matrices were computed for its {measures['parameters']} parameters, which takes "
+        "minutes, so there is nothing to say about single directions; palrnn geometry --most-dense "
+        f"{measures['parameters']} does that, and here a --config file with that setting under [geometry]."
     )
 
 
