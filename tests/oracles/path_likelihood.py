@@ -135,7 +135,7 @@ def grid_of_inputs(steps, gated, points=5, reach=4.0):
 # compiled without optimising, which takes longer than what it saves here
 _QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 # central differences of order eight: with this step truncation and rounding are both below 1e-12 here
-_STEP, _WEIGHTS = 0.01, np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])
+_STEP, _WEIGHTS = 0.004, np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])
 
 
 def derivatives(f, theta):
