@@ -106,10 +106,12 @@ def bootstrap(
     rows = np.asarray(values, dtype=np.float64)
     if not len(rows):
         return UNKNOWN
-    members = _groups(len(rows), groups)
-    drawn = []
-    for draw in _resamples(len(members), resamples, seed):
-        drawn.append(statistic(rows[np.concatenate([members[k] for k in draw])]))
+    if groups is None:
+        drawn = [statistic(rows[draw]) for draw in _resamples(len(rows), resamples, seed)]
+    else:
+        members = _groups(len(rows), groups)
+        draws = _resamples(len(members), resamples, seed)
+        drawn = [statistic(rows[np.concatenate([members[k] for k in draw])]) for draw in draws]
     return _percentiles(statistic(rows), drawn)
 
 
@@ -118,9 +120,7 @@ def median(values: ArrayLike, *, groups: ArrayLike | None = None, resamples: int
     return bootstrap(values, lambda rows: float(np.median(rows)), groups=groups, resamples=resamples)
 
 
-def _groups(count: int, groups: ArrayLike | None) -> list[NDArray[np.intp]]:
-    if groups is None:
-        return [np.array([k]) for k in range(count)]
+def _groups(count: int, groups: ArrayLike) -> list[NDArray[np.intp]]:
     labels = np.asarray(groups)
     if labels.shape != (count,):
         raise ValueError(f"groups must have shape ({count},), got {labels.shape}")
