@@ -266,7 +266,7 @@ def gathered_terms(
             f"{type(drift).__name__} with {model.process!r}; states='exact' takes every model"
         )
     dim, size = drift.latent_dim, drift.latent_dim + drift.gated + 1 + drift.input_dim
-    C = np.zeros((dim, 0)) if drift.C is None else drift.C
+    C = np.zeros((dim, 0)) if drift.C is None else drift.C.copy()
     gram, traces, scores, done = np.zeros((size, size)), np.empty(paths), np.empty((0, 0, 0)), 0
     packed: list[bytes] = []
     for codes, states in batches:

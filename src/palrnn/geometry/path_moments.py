@@ -86,7 +86,8 @@ def linear_path(
         *(J, b, model.process_covariance, drift.embed(x[0]), model.initial_covariance),
         *(reads.B, reads.d, model.observation_covariance, x, G, g),
     )
-    plain = (np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
+    # writable, also what a model holds read-only: one kernel serves all families then
+    plain = (np.require(array, np.float64, ("C", "W")) for array in arrays)
     return LinearPath(*plain, float(model.gate_std) ** 2)  # type: ignore[arg-type, call-arg]
 
 

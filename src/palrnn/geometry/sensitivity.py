@@ -59,6 +59,7 @@ def forced_states(
 def _(model: ALRNN, x: Floats, strengths: Floats, offsets: Floats | None = None) -> tuple[Floats, int]:
     states = np.empty((len(x) - 1, model.latent_dim))
     network = (model.A, model.W, biases(model.h, offsets), model.gated)
+    x = np.require(x, np.float64, ("C", "W"))
     return states, kernels.forced_states(*network, model.embed(x[0]), x, strengths, BOUND, states)
 
 

@@ -114,9 +114,12 @@ def advance(model: Surrogate, z: Floats, steps: int, offsets: Floats | None = No
 
 
 def biases(bias: Floats, offsets: Floats | None, axes: int = 1) -> Floats:
-    """Return the bias of each step for a kernel: ``bias (M,)`` once, or with each row of ``offsets``."""
+    """Return the bias of each step for a kernel: ``bias (M,)`` once, or with each row of ``offsets``.
+
+    It is writable either way, so that one kernel serves driven models and others.
+    """
     if offsets is None:
-        return bias.reshape(*(1,) * axes, -1)
+        return np.array(bias).reshape(*(1,) * axes, -1)
     return np.ascontiguousarray(bias + offsets)
 
 
