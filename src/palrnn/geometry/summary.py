@@ -13,8 +13,8 @@ from typing import Any
 from safetensors.numpy import save as safetensors_bytes
 
 from palrnn.engine.checks import Floats
+from palrnn.engine.display import Display, bars_svg
 from palrnn.engine.files import write_bytes, write_json
-from palrnn.engine.shown import Shown, bars_svg
 from palrnn.geometry.comparison import Mismatch
 from palrnn.geometry.information import ObservedInformation
 from palrnn.geometry.itf import ITFOperator
@@ -25,7 +25,7 @@ _PARTS = ("observed", "complete", "missing", "missing_state", "missing_switching
 
 
 @dataclass(frozen=True, eq=False)
-class GeometryComparison(Shown):
+class GeometryComparison(Display):
     """The curvature of teacher forcing and of the marginal likelihood on the same segment, at the same drift.
 
     ``figures`` are all its numbers, by name, and its plain form: `to_dict` gives them, `from_dict` and `load`

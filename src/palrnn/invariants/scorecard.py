@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from palrnn.data import Standardizer, noise_level
 from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_int, as_series
+from palrnn.engine.display import Display, curves_svg
 from palrnn.engine.plain import plain
 from palrnn.engine.seeds import generator
-from palrnn.engine.shown import Shown, curves_svg
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import SETTLE, Floor, dstsp_floor, spectrum_floor
 from palrnn.invariants.free_run import drives_from
@@ -37,7 +37,7 @@ _SEEN_NOISE = 0.005
 
 
 @dataclass(frozen=True, eq=False)
-class Scorecard(Shown):
+class Scorecard(Display):
     """The invariants of a model against a reference.
 
     ``hard`` are those of the hard-gated drift, ``sampled`` those of the stochastic model (None for a

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from palrnn.engine.checks import Floats, as_float, as_int, as_series
+from palrnn.engine.display import Display, bars_svg
 from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
-from palrnn.engine.shown import Shown, bars_svg
 from palrnn.invariants.free_run import checked_drives, drives_offsets
 from palrnn.model import PALRNN, Surrogate, drift_of
 from palrnn.model.engine import BOUND, advance
@@ -70,7 +70,7 @@ class Fate:
 
 
 @dataclass(frozen=True, eq=False)
-class Viability(Shown):
+class Viability(Display):
     """The fates of free runs of ``steps`` steps, one per start."""
 
     fates: tuple[Fate, ...]

@@ -16,8 +16,8 @@ from palrnn.data.readers import named_array
 from palrnn.data.source import recorded
 from palrnn.data.systems import System, make_system
 from palrnn.engine.checks import Floats, as_float, as_path, as_series
+from palrnn.engine.display import Display, curves_svg
 from palrnn.engine.folders import folder_kind
-from palrnn.engine.shown import Shown, curves_svg
 from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import (
     PALRNN,
@@ -45,7 +45,7 @@ _DRAWN = 1500
 
 
 @dataclass(frozen=True, eq=False)
-class RunState(Shown):
+class RunState(Display):
     """The parts of a `Reconstruction`."""
 
     model: Surrogate | PALRNN

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from palrnn.engine.display import Display
 from palrnn.engine.plain import plain
-from palrnn.engine.shown import Shown
 from palrnn.forcing import TrainConfig
 from palrnn.invariants import Verdict
 from palrnn.model import Checkpoint
@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, eq=False)
-class SearchResult(Shown):
+class SearchResult(Display):
     """What a search found. It shows itself in a notebook; ``to_frame`` gives the table.
 
     - ``best``: the winner, with which everything can be done that `reconstruct`'s result can do.

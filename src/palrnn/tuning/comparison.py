@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
 from palrnn.engine.checks import as_float, as_floats, as_instance
+from palrnn.engine.display import Display
 from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
-from palrnn.engine.shown import Shown
 from palrnn.engine.tables import write_table
 from palrnn.model import PALRNN
 from palrnn.tuning.config import SAEMConfig
@@ -46,7 +46,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Shown):
+class Comparison(Display):
     """Results by name, all from the same model, on the same data and held-out windows."""
 
     results: dict[str, SAEMResult]

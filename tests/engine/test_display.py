@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import palrnn
-from palrnn.engine.shown import Shown, bars_svg, curves_svg
+from palrnn.engine.display import Display, bars_svg, curves_svg
 from palrnn.invariants.viability import Fate
 
 EVIL = "<script>alert('x')</script>\x1b[2J"
 
 
-class Thing(Shown):
+class Thing(Display):
     def heading(self):
         return EVIL
 

@@ -1,8 +1,8 @@
 """Results that show themselves: a few lines when printed, a table and a small picture in a notebook.
 
 A class says its ``heading``, its ``facts`` (pairs of words) and its ``records`` (rows of a table), and may
-draw a ``picture``; `Shown` makes ``print``, ``_repr_html_`` and ``to_frame`` of them. Pictures are SVG, drawn
-here, so that a notebook needs no script and no network; every text in them is escaped.
+draw a ``picture``; `Display` makes ``print``, ``_repr_html_`` and ``to_frame`` of them. Pictures are SVG,
+drawn here, so that a notebook needs no script and no network; every text in them is escaped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LEFT = "style='text-align:left'"
 COLOURS = ("#8a8f98", "#0b84d8", "#e07b00", "#2a9d5c")
 
 
-class Shown:
+class Display:
     """Base class of results that show themselves."""
 
     def heading(self) -> str:
