@@ -22,7 +22,7 @@ from scipy.sparse import csr_matrix
 
 from palrnn.engine.seeds import generator
 from palrnn.model.engine import step
-from palrnn.searches.judge import judged
+from palrnn.searches.judge import judge_model
 from palrnn.searches.parts import Parts
 
 UNITS, WASHOUT = (200, 300, 500), 100
@@ -175,7 +175,7 @@ def searched(data: Parts, seconds: float, seed: int) -> tuple[EchoState, dict[st
         settings = drawn(number, seed)
         network = fitted(built(settings, dim, seed + number), fit, settings, seed).remember(whole)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = judged(network, data, long_steps=_LONG)
+            found = judge_model(network, data, long_steps=_LONG)
         order = (found.key, number)
         if best is None or order < best[0]:
             best = order, settings, number

@@ -8,7 +8,7 @@ import pytest
 from palrnn import ALRNN, Dataset
 from palrnn.data import lorenz63
 from palrnn.data.packing import pack, unpack
-from palrnn.searches.judge import Judgement, failed, judged
+from palrnn.searches.judge import Judgement, failed, judge_model
 from palrnn.searches.parts import parts, raw_training
 
 
@@ -27,7 +27,7 @@ def circle(noise: float = 0.0) -> np.ndarray:
 
 def test_the_true_map_is_good_and_one_that_comes_to_rest_is_not():
     data = parts([circle()])
-    true, dying = (judged(turning(growth), data, long_steps=20_000) for growth in (1.0, 0.999))
+    true, dying = (judge_model(turning(growth), data, long_steps=20_000) for growth in (1.0, 0.999))
     assert true.grade == "good"
     assert true.loss == pytest.approx(0.0, abs=0.1)
     assert (dying.grade, dying.alive) == ("not usable", 0)
@@ -37,7 +37,7 @@ def test_the_true_map_is_good_and_one_that_comes_to_rest_is_not():
 
 def test_another_speed_is_seen_in_the_spectrum():
     data = parts([circle()])
-    slow, true = (judged(turning(angle=angle), data, long_steps=20_000) for angle in (0.25, 0.3))
+    slow, true = (judge_model(turning(angle=angle), data, long_steps=20_000) for angle in (0.25, 0.3))
     # it goes through the same places, so that only D_H can tell
     assert slow.dstsp == pytest.approx(slow.dstsp_floor, abs=0.1)
     assert slow.spectrum_distance > 10 * slow.spectrum_floor > true.spectrum_distance
@@ -45,10 +45,10 @@ def test_another_speed_is_seen_in_the_spectrum():
 
 
 def test_noise_in_the_data_is_held_less_against_the_true_map(monkeypatch):
-    exact, noisy = (judged(turning(), parts([circle(noise)]), long_steps=20_000) for noise in (0.0, 0.1))
+    exact, noisy = (judge_model(turning(), parts([circle(noise)]), long_steps=20_000) for noise in (0.0, 0.1))
     assert (exact.noisy, noisy.noisy) == (False, True)
     monkeypatch.setattr("palrnn.searches.judge.noise_level", lambda x: np.zeros(x.shape[1]))
-    blind = judged(turning(), parts([circle(0.1)]), long_steps=20_000)
+    blind = judge_model(turning(), parts([circle(0.1)]), long_steps=20_000)
     # a line through bins that noise of about a bin's width fills, or a line as wide as these
     assert noisy.dstsp < blind.dstsp - 1.0
 

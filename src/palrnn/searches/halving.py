@@ -141,14 +141,14 @@ class _Halving:
                 self.store.put(self.data, series)
         alive, ended = drawn, list[Standing]()
         for number, rung in enumerate(self.plan):
-            standings = ranked(self._judged(alive[: rung.candidates], number, report))
+            standings = ranked(self._standings(alive[: rung.candidates], number, report))
             going = self.plan[number + 1].candidates if number + 1 < len(self.plan) else 1
             announce(self._sentence(standings, number, going))
             alive = [each.candidate for each in standings[:going]]
             ended = standings[going if number + 1 < len(self.plan) else 0 :] + ended
         return ended
 
-    def _judged(self, candidates: list[Candidate], number: int, report: Progress) -> list[Standing]:
+    def _standings(self, candidates: list[Candidate], number: int, report: Progress) -> list[Standing]:
         """Return the candidates as they stand after this rung, those that failed left out."""
         tasks = [candidate_task(each, self.plan, number, self.data, self.dt) for each in candidates]
         earlier = sum(rung.candidates * rung.updates for rung in self.plan[:number])

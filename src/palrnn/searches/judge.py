@@ -95,7 +95,7 @@ class Judgement:
         return cls(**(values | {"reasons": tuple(values["reasons"])}))
 
 
-def judged(model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0) -> Judgement:
+def judge_model(model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0) -> Judgement:
     """Return how good ``model`` is on the validation stretch; its runs are of ``long_steps`` steps."""
     rows = spread_rows(data.validation, _STARTS)
     points, drives = data.validation[rows], drives_from(data.validation_inputs, rows)

@@ -6,7 +6,7 @@ import time
 
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainResult, train
-from palrnn.searches.judge import judged
+from palrnn.searches.judge import judge_model
 from palrnn.searches.parts import Parts
 from palrnn.searches.plan import rungs
 from palrnn.searches.space import Candidate
@@ -53,7 +53,7 @@ def pace(candidate: Candidate, data: Parts) -> tuple[float, float]:
     while (seconds := spent(updates)) < _ENOUGH:
         updates *= 2
     result = training(_FIRST)
-    judged(result.model, data, long_steps=1000)
+    judge_model(result.model, data, long_steps=1000)
     begun = time.perf_counter()
-    judged(result.model, data, long_steps=SHORT_STEPS)
+    judge_model(result.model, data, long_steps=SHORT_STEPS)
     return updates / seconds, time.perf_counter() - begun

@@ -16,7 +16,7 @@ from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainingDivergedError, train
 from palrnn.model import Checkpoint, checkpoint_bytes, checkpoint_from_bytes
 from palrnn.runs.folder import block_means
-from palrnn.searches.judge import Judgement, failed, judged
+from palrnn.searches.judge import Judgement, failed, judge_model
 from palrnn.searches.parts import Parts, parts
 from palrnn.searches.plan import Rung
 from palrnn.searches.space import Candidate
@@ -103,7 +103,7 @@ def trained(settings: dict[str, Any], data: Parts, before: Checkpoint | None) ->
             )
             model, forcing, diverged = result.model, result.forcing, False
             losses = block_means(list(enumerate(result.history.loss.tolist(), start=past_updates + 1)))
-            judgement = judged(model, data, long_steps=settings["long_steps"])
+            judgement = judge_model(model, data, long_steps=settings["long_steps"])
         except TrainingDivergedError as error:
             model, forcing, losses, diverged = error.model, config.forcing.final, [], True
             judgement = failed(past_updates + error.update, settings["long_steps"])
