@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -45,6 +45,9 @@ GEOMETRY = Kind("geometry", "palrnn.paper.studies.gap:measure_geometry")
 _FIRST = "entropy_bits gap trace_itf trace_observed trace_complete mir logdet_gap q90"
 _THEN = "negative dstsp lyapunov"
 
+#: What a training level of process noise means for one step of the PAL-RNN; see `GapSettings`.
+ProcessNoise: TypeAlias = Literal["nominal", "per_step"]
+
 
 class GapVariant(Config):
     """One way of estimating the observed information; ``taus`` and ``seeds`` restrict it to some models."""
@@ -76,7 +79,7 @@ class GapSettings(Config):
     seeds: Count
     length: Annotated[Count, Field(ge=2)]
     gate_std: Positive
-    process_noise: Literal["nominal", "per_step"]
+    process_noise: ProcessNoise
     ess_threshold: Annotated[float, Field(ge=0, le=1)]
     ridge: Positive
     overlap: Count
@@ -120,17 +123,19 @@ class GapStudy(Study[GapSettings]):
             and (variant.seeds is None or regime.seed in variant.seeds)
         ]
 
-    def geometry_task(self, regime: Regime, variant: GapVariant) -> Task:
+    def geometry_task(
+        self, regime: Regime, variant: GapVariant, process_noise: ProcessNoise | None = None
+    ) -> Task:
         """Both curvatures of one model, with one estimator of the observed information."""
         how = self.settings
-        per_step = math.sqrt(self.preset.data.dt) if how.process_noise == "per_step" else 1.0
+        per_step = (process_noise or how.process_noise) == "per_step"
         settings = {
             "data": plain_settings(self.preset.data),
             "process_std": regime.process_std,
             "observation_std": regime.observation_std,
             "tau": regime.tau,
             "length": how.length,
-            "model_process_std": regime.process_std * per_step,
+            "model_process_std": regime.process_std * (math.sqrt(self.preset.data.dt) if per_step else 1.0),
             "model_observation_std": regime.observation_std,
             "gate_std": how.gate_std,
             "ess_threshold": how.ess_threshold,
