@@ -11,6 +11,7 @@ from palrnn.paper.presets import SCALES, keep_preset, load_preset, plain_setting
 from palrnn.paper.studies.checkpoints import all_regimes
 from palrnn.paper.studies.evidence import EvidenceStudy
 from palrnn.paper.studies.gap import GapStudy
+from palrnn.paper.studies.readings import ReadingsStudy
 
 # Tables rbpf_hparams and saem_hparams, "Toy model settings" and "Dynamical QoI metrics", typed from the paper
 PAPER = {
@@ -81,14 +82,17 @@ def test_the_paper_preset_says_what_the_paper_says(name: str) -> None:
     assert value == PAPER[name]
 
 
-def test_the_paper_scale_has_183_models_of_which_9_are_shared() -> None:
+def test_the_paper_scale_has_183_models_of_which_9_are_shared_and_144_for_other_readings() -> None:
     preset = load_preset("paper")
     gap, evidence = set(GapStudy.of(preset).regimes()), set(EvidenceStudy.of(preset).regimes())
     assert (len(gap), len(evidence), len(gap & evidence)) == (180, 12, 9)
     ordered = all_regimes(preset)
-    assert len(ordered) == len(set(ordered)) == 183
+    assert len(ordered) == len(set(ordered)) == 183 + 144
+    readings = ReadingsStudy.of(preset)
+    assert len(set(readings.regimes()) - gap) == 144
+    assert all(len(readings.reading_regimes(reading)) == 180 for reading in readings.settings.readings)
     assert set(ordered[:12]) == evidence
-    assert {regime.tau for regime in ordered[: 12 + 27]} == {16}
+    assert {regime.tau for regime in ordered[: 12 + 27 + 144]} == {16}
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -26,7 +26,7 @@ from palrnn.paper.summary import write_summary
 from palrnn.paper.tables import write_tables
 from palrnn.sweeps import ClusterEngine, Store, run
 
-FIGURES = ("results", "mismatch", "estimators", "diagnostics", "attractor")
+FIGURES = ("results", "mismatch", "estimators", "artefacts", "diagnostics", "attractor")
 TABLES = (
     "toy.csv",
     "gap.csv",
@@ -35,6 +35,10 @@ TABLES = (
     "attractor.csv.gz",
     "checkpoints.csv",
     "floor.csv",
+    "readings.csv",
+    "truth.csv",
+    "repeats.csv",
+    "survival.csv",
 )
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 

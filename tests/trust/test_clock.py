@@ -63,7 +63,7 @@ def test_a_sign_of_life_is_given_though_the_clock_went_back(tmp_path, monkeypatc
 
 def test_no_run_took_less_than_no_time(tmp_path):
     store = left(tmp_path, started=time.time() + HOUR)
-    assert [row["seconds"] for row in computation_rows(store, [])] == [0.0]
+    assert [row["seconds"] for row in computation_rows(store, {})] == [0.0]
 
 
 @pytest.mark.parametrize("since", [-1e18, 1e18, 1e300, float("nan"), float("inf")])
@@ -100,4 +100,4 @@ def test_a_sign_of_life_that_makes_no_sense_is_none(tmp_path, changes):
     assert "running" not in words(store)
     with store.session():  # and what comes after it is as usual
         store.beat([], workers=1, engine="local")
-    assert [row["what"] for row in computation_rows(store, [])] == ["wall time, local, 1 worker"]
+    assert [row["what"] for row in computation_rows(store, {})] == ["wall time, local, 1 worker"]

@@ -46,6 +46,25 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Listing:
+    """A table of the fidelity page: its heading, what to know about it, a row per question.
+
+    Listings with the same ``part`` stand together; parts come in the order `TRUE`, `SHOWN`, `OPEN`.
+    """
+
+    part: str
+    title: str
+    words: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+#: The parts of the page that hold listings: on the models, on the paper's estimator, on open questions.
+TRUE, SHOWN = "What is true of the models", "What the paper's estimator shows, reading by reading"
+OPEN = "What the paper leaves open"
+
+
+@dataclass(frozen=True)
 class Finding:
     """One of our own findings: what was asked and what came out, with the numbers behind it."""
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from palrnn.paper.claim import AGREES, DIFFERS, INCOMPARABLE
+from palrnn.paper.claim import AGREES, DIFFERS, INCOMPARABLE, OPEN, SHOWN, TRUE
 from palrnn.paper.figures import RESULTS
 from palrnn.paper.study import FINDINGS, Picture, all_studies
 
 #: The first line of the page, by which it is known.
 TITLE = "# Fidelity: the paper's claims, beside ours"
+_TIMES = (
+    "Each task counts with the first study that needs it. `seconds` is the time from beginning to end of "
+    "each task, on cores that may have been shared; `of processor` is what it had of them, where recorded."
+)
 _HEAD = """{title}
 
 Generated from the tables in `{folder}` by `palrnn reproduce report -o {folder} --page docs/fidelity.md`.
@@ -34,10 +39,13 @@ def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "", figures
         lines.append(
             f"These are the settings of scale `{summary['scale']}`, so nothing here can be compared.\n"
         )
-    if notes:
-        lines.append(notes.strip() + "\n")
     pictures = [RESULTS, *(picture for study in all_studies().values() for picture in study.pictures)]
     by_part = {picture.where: picture for picture in pictures}
+    for part in (TRUE, SHOWN):
+        lines += _part(summary["listings"], part, _picture(figures, by_part.get(part)))
+    if notes:
+        lines.append(notes.strip() + "\n")
+    lines += _part(summary["listings"], OPEN, _picture(figures, by_part.get(OPEN)))
     where = None
     for claim in summary["claims"]:
         if claim["where"] != where:
@@ -45,24 +53,47 @@ def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "", figures
             lines += [
                 f"\n## {where}\n",
                 *_picture(figures, by_part.get(where)),
-                "| claim | paper | ours | verdict | decided by |",
-                "|---|---|---|---|---|",
+                *_head("claim", "paper", "ours", "verdict", "decided by"),
             ]
         cells = [claim[name] for name in ("claim", "paper", "ours", "verdict", "rule")]
         if claim["verdict"] != AGREES:
             cells[3] = f"**{cells[3]}**"
-        lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+        lines.append(_row(cells))
     if summary["findings"]:
         lines += [f"\n## {FINDINGS}\n", *_picture(figures, by_part.get(FINDINGS))]
         lines += [
             f"- **{_capitalised(finding['about'])}**: {finding['found']}." for finding in summary["findings"]
         ]
     if summary["computation"]:
-        lines += ["\n## The computation\n", "| what | how many | seconds | machine |", "|---|---|---|---|"]
-        for row in summary["computation"]:
-            cells = [row["what"], row["count"], f"{row['seconds']:.0f}", row["machine"]]
-            lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+        lines += [f"\n## The computation\n\n{_TIMES}\n"]
+        lines += _head("study", "what", "how many", "seconds", "of processor", "machine")
+        lines += [_row(_computation(row)) for row in summary["computation"]]
     return "\n".join(lines) + "\n"
+
+
+def _part(listings: list[dict[str, Any]], part: str, picture: list[str]) -> list[str]:
+    """Return the listings of one part of the page, under its heading; nothing if it has none."""
+    lines = []
+    for listing in listings:
+        if listing["part"] == part:
+            lines += [f"\n### {listing['title']}\n\n{listing['words']}\n", *_head(*listing["columns"])]
+            lines += [_row(row) for row in listing["rows"]]
+    return [f"\n## {part}\n", *picture, *lines, ""] if lines else []
+
+
+def _head(*names: str) -> list[str]:
+    return [_row(names), "|" + "---|" * len(names)]
+
+
+def _row(cells: Iterable[Any]) -> str:
+    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+
+
+def _computation(row: dict[str, Any]) -> list[Any]:
+    known = row["timed"] == row["count"]
+    some = f" ({row['timed']:.0f} of them)" if row["timed"] and not known else ""
+    busy = f"{row['processor']:.0f}{some}" if row["timed"] else ""
+    return [row["part"], row["what"], row["count"], f"{row['seconds']:.0f}", busy, row["machine"]]
 
 
 def _picture(figures: str | None, picture: Picture | None) -> list[str]:

@@ -70,6 +70,26 @@ def partial_spearman(a: ArrayLike, b: ArrayLike, *controls: ArrayLike) -> float:
     return float(_correlations(*left))
 
 
+def superiority(values: ArrayLike, chosen: ArrayLike, strata: ArrayLike | None = None) -> float:
+    """Return the probability that a chosen one has the larger of two ``values (n,)``, ties counting a half.
+
+    Pairs are of one ``chosen (n,)`` and one other, of the same stratum if ``strata (n,)`` are given (Mann and
+    Whitney, 1947; van Elteren, 1960). NaN without a pair.
+    """
+    from scipy.stats import rankdata
+
+    numbers, mark = np.asarray(values, dtype=np.float64), np.asarray(chosen, dtype=bool)
+    labels = np.zeros(len(numbers)) if strata is None else np.asarray(strata)
+    larger = pairs = 0.0
+    for label in np.unique(labels):
+        own = labels == label
+        count, rest = int(mark[own].sum()), int((~mark[own]).sum())
+        if count and rest:
+            larger += float(rankdata(numbers[own])[mark[own]].sum()) - count * (count + 1) / 2
+            pairs += count * rest
+    return larger / pairs if pairs else math.nan
+
+
 def association(
     a: ArrayLike, b: ArrayLike, control: ArrayLike, *, resamples: int = 2000, seed: int = 0
 ) -> Association:

@@ -27,7 +27,7 @@ from palrnn.sweeps import Store, Task, closure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-    from palrnn.paper.claim import Claim, Finding
+    from palrnn.paper.claim import Claim, Finding, Listing
     from palrnn.paper.models import Regime
     from palrnn.paper.presets import Preset
     from palrnn.paper.tables import Rows, Tables
@@ -107,6 +107,10 @@ class Study(Generic[S]):
 
     def findings(self, tables: Tables) -> list[Finding]:
         """What the paper does not show; called when the study's table is there."""
+        return []
+
+    def listings(self, tables: Tables) -> list[Listing]:
+        """Tables for the fidelity page; called when the study's table is there."""
         return []
 
     def panel(self, figure: SubFigure, tables: Tables) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from palrnn.engine.files import write_bytes
-from palrnn.paper.claim import AGREES, DIFFERS, INCOMPARABLE, Claim, Finding
+from palrnn.paper.claim import AGREES, DIFFERS, INCOMPARABLE, Claim, Finding, Listing
 from palrnn.paper.presets import Preset
 from palrnn.paper.study import Study, studies_in
 from palrnn.paper.tables import Tables, write_rows
@@ -24,12 +24,14 @@ def write_summary(preset: Preset, folder: str | os.PathLike[str]) -> dict[str, A
     place, tables = Path(folder), Tables(folder)
     claims: list[Claim] = []
     findings: list[Finding] = []
+    listings: list[Listing] = []
     for study in studies_in(preset):
         if study.name in tables:
             # read back as written, so that the summary depends on the tables alone
             write_rows(place, study.derived_tables(tables))
             claims += _comparable(study, tables)
             findings += study.findings(tables)
+            listings += study.listings(tables)
     verdicts = [claim.verdict for claim in claims]
     summary: dict[str, Any] = {
         "scale": preset.scale,
@@ -37,6 +39,7 @@ def write_summary(preset: Preset, folder: str | os.PathLike[str]) -> dict[str, A
         "verdicts": {verdict: verdicts.count(verdict) for verdict in (AGREES, DIFFERS, INCOMPARABLE)},
         "claims": [asdict(claim) for claim in claims],
         "findings": [asdict(finding) for finding in findings],
+        "listings": [asdict(listing) for listing in listings],
         "computation": tables["computation"].to_dict("records") if "computation" in tables else [],
     }
     write_bytes(place / "summary.json", json_bytes(summary))

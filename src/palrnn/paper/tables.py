@@ -43,9 +43,11 @@ class Tables(dict[str, "pd.DataFrame"]):
 
 def write_tables(preset: Preset, store: Store) -> None:
     """Write the table of every study that has a result, and what the computation took."""
-    for study in studies_in(preset):
+    studies = studies_in(preset)
+    for study in studies:
         write_rows(store.folder, study.tables(store))
-    write_rows(store.folder, {"computation.csv": computation_rows(store, study_tasks(preset))})
+    parts = {study.name: study_tasks(preset, [study.name]) for study in studies}
+    write_rows(store.folder, {"computation.csv": computation_rows(store, parts)})
 
 
 def write_rows(folder: Path, tables: dict[str, Rows]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from palrnn.engine.processors import available_processors
@@ -28,25 +28,43 @@ def seconds_left(store: Store, tasks: Iterable[Task], workers: int = 1) -> float
     return total / max(1, workers)
 
 
-def computation_rows(store: Store, tasks: Iterable[Task]) -> list[dict[str, Any]]:
-    """Return tasks and seconds by kind and machine, and the wall time of all runs in this folder."""
+def computation_rows(store: Store, parts: Mapping[str, Iterable[Task]]) -> list[dict[str, Any]]:
+    """Return tasks and seconds by part of the work, kind and machine, and the wall time of all runs here.
+
+    A task of several parts counts with the first. ``processor`` is the time of the cores, of those tasks
+    (their number is ``timed``) whose worker has told it.
+    """
     timings = store.timings()
-    spent: dict[tuple[str, str], list[float]] = {}
-    for task in tasks:
-        if task.hash in timings and store.has(task):
-            note = timings[task.hash]
-            spent.setdefault((task.kind.name, note["machine"]), []).append(note["seconds"])
-    by_engine: dict[tuple[str, str], list[float]] = {}
+    spent: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    seen: set[Task] = set()
+    for part, tasks in parts.items():
+        for task in tasks:
+            if task not in seen and task.hash in timings and store.has(task):
+                note = timings[task.hash]
+                spent.setdefault((part, task.kind.name, note["machine"]), []).append(note)
+            seen.add(task)
+    by_engine: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for run in store.sessions():
         count = run["workers"]
         name = f"wall time, {run['engine']}, {count} worker{'' if count == 1 else 's'}"
         # the clock may have been set back meanwhile
-        by_engine.setdefault((name, ""), []).append(max(0.0, run["heartbeat"] - run["started"]))
-    return [
-        {"what": what, "machine": machine, "count": len(seconds), "seconds": round(sum(seconds), 1)}
-        for times in (spent, by_engine)
-        for (what, machine), seconds in sorted(times.items())
-    ]
+        note = {"seconds": max(0.0, run["heartbeat"] - run["started"])}
+        by_engine.setdefault(("", name, ""), []).append(note)
+    rows = []
+    for (part, what, machine), notes in [*spent.items(), *sorted(by_engine.items())]:
+        busy = [note["processor"] for note in notes if "processor" in note]
+        rows.append(
+            {
+                "part": part,
+                "what": what,
+                "machine": machine,
+                "count": len(notes),
+                "seconds": round(sum(note["seconds"] for note in notes), 1),
+                "timed": len(busy),
+                "processor": round(sum(busy), 1) if busy else None,
+            }
+        )
+    return rows
 
 
 def sweep_status(store: Store, tasks: Sequence[Task], archived: Collection[Task] = ()) -> dict[str, Any]:

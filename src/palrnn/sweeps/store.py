@@ -82,6 +82,7 @@ class Store:
             "hash": task.hash,
             "kind": task.kind.name,
             "seconds": round(outcome.seconds, 3),
+            "processor": round(outcome.processor, 3),
             "machine": outcome.machine,
         }
         append_line(self.folder / TIMINGS, line_bytes(note))

@@ -92,11 +92,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came back: the bytes of the result or the text of a traceback, and where and how long it ran."""
+    """What came back: the bytes of the result or the text of a traceback, and where and how long it ran.
+
+    ``seconds`` went by, in which the worker had ``processor`` seconds of its cores.
+    """
 
     data: bytes | None
     error: str | None = None
     seconds: float = 0.0
+    processor: float = 0.0
     machine: str = ""
     host: str = ""
 
@@ -106,14 +110,16 @@ def execute(job: Job, interruptible: bool = False) -> Outcome:
 
     An ``interruptible`` one lets Ctrl-C through: a worker leaves that to the coordinator.
     """
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), time.process_time()
+    data, wrong = None, None
     try:
         data = _result(job)
-        return Outcome(data, None, time.perf_counter() - start, machine(), platform.node())
     except BaseException as error:
         if interruptible and isinstance(error, KeyboardInterrupt):
             raise
-        return Outcome(None, traceback.format_exc(), time.perf_counter() - start, machine(), platform.node())
+        wrong = traceback.format_exc()
+    spent = time.perf_counter() - start, time.process_time() - busy
+    return Outcome(data, wrong, *spent, machine(), platform.node())
 
 
 def _result(job: Job) -> bytes:

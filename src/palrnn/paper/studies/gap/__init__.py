@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 import numpy as np
 from pydantic import Field, model_validator
 
-from palrnn.engine.checks import as_instance
+from palrnn.engine.checks import Floats, as_instance
 from palrnn.engine.config import Config, Count, Positive, Seed
 from palrnn.geometry import (
     IndefiniteInformationWarning,
@@ -123,13 +123,11 @@ class GapStudy(Study[GapSettings]):
             and (variant.seeds is None or regime.seed in variant.seeds)
         ]
 
-    def geometry_task(
-        self, regime: Regime, variant: GapVariant, process_noise: ProcessNoise | None = None
-    ) -> Task:
-        """Both curvatures of one model, with one estimator of the observed information."""
+    def segment_settings(self, regime: Regime, process_noise: ProcessNoise | None = None) -> dict[str, Any]:
+        """What `measured_segment` needs to know of a model; the noise is the study's, or another."""
         how = self.settings
         per_step = (process_noise or how.process_noise) == "per_step"
-        settings = {
+        return {
             "data": plain_settings(self.preset.data),
             "process_std": regime.process_std,
             "observation_std": regime.observation_std,
@@ -138,10 +136,25 @@ class GapStudy(Study[GapSettings]):
             "model_process_std": regime.process_std * (math.sqrt(self.preset.data.dt) if per_step else 1.0),
             "model_observation_std": regime.observation_std,
             "gate_std": how.gate_std,
+        }
+
+    def geometry_task(
+        self,
+        regime: Regime,
+        variant: GapVariant,
+        process_noise: ProcessNoise | None = None,
+        seed: int | None = None,
+    ) -> Task:
+        """Both curvatures of one model, with one estimator of the observed information.
+
+        ``seed`` is that of the filter, by default the model's own.
+        """
+        how = self.settings
+        settings = self.segment_settings(regime, process_noise) | {
             "ess_threshold": how.ess_threshold,
             "ridge": how.ridge,
             "overlap": how.overlap,
-            "seed": regime.seed,
+            "seed": regime.seed if seed is None else seed,
         }
         cost = float(variant.particles + variant.paths * variant.states_per_path)
         needs = {"model": checkpoint_task(self.preset, regime)}
@@ -202,14 +215,19 @@ class GapStudy(Study[GapSettings]):
         return {"mismatch": mismatch_figure(tables["gap"]), "estimators": estimators_figure(tables["gap"])}
 
 
-def measure_geometry(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
-    """Compute both curvatures on the same segment, their gap and their mismatch."""
+def measured_segment(settings: dict[str, Any], inputs: dict[str, bytes]) -> tuple[PALRNN, Floats]:
+    """Return the PAL-RNN of a task, with the noise of its training data, and its segment."""
     drift = checkpoint_from_bytes(inputs["model"]).drift
     data = DataSettings(**settings["data"])
     series = training_series(data, settings["process_std"], settings["observation_std"])
-    x, steps = series.test[: settings["length"]], settings["length"]
-    noise = settings["model_observation_std"]
-    model = PALRNN(drift, settings["model_process_std"], noise, settings["gate_std"])
+    noises = (settings[name] for name in ("model_process_std", "model_observation_std", "gate_std"))
+    return PALRNN(drift, *noises), series.test[: settings["length"]]
+
+
+def measure_geometry(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
+    """Compute both curvatures on the same segment, their gap and their mismatch."""
+    model, x = measured_segment(settings, inputs)
+    drift, steps, noise = model.drift, settings["length"], settings["model_observation_std"]
     fisher = itf_fisher(drift, x, settings["tau"], noise)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IndefiniteInformationWarning)  # the counts are in the result

@@ -31,8 +31,6 @@ PAPER_FIXED_Q = {
     0.3: Stratum(60, 4.314, 5.929, 1.615, 0.628, 7.8e-8, -0.039, 0.438, 0.751),
     0.5: Stratum(60, 5.488, 6.443, 0.955, 0.585, 9.3e-7, -0.310, 0.410, 0.717),
 }
-# log2 of the 64 particles that Table rbpf_hparams gives
-_BOUND = 6.0
 _TABLE = "Table fixedQ_strat"
 MISMATCH = "Fig. matrix_mismatch"
 
@@ -89,7 +87,7 @@ def gap_claims(gap: pd.DataFrame, fixed_q: pd.DataFrame, resamples: int) -> list
     claims = [*_range(gap, resamples), _trend(fixed_q)]
     for _, row in fixed_q.iterrows():
         if row["process_std"] in PAPER_FIXED_Q:
-            claims += _stratum(row, PAPER_FIXED_Q[row["process_std"]])
+            claims += _stratum(row, PAPER_FIXED_Q[row["process_std"]], gap["entropy_bound"].iloc[0])
     return [*claims, *_mismatch(gap, fixed_q, resamples)]
 
 
@@ -133,14 +131,14 @@ def _trend(fixed_q: pd.DataFrame) -> Claim:
     )
 
 
-def _stratum(row: Any, paper: Stratum) -> list[Claim]:
+def _stratum(row: Any, paper: Stratum, bound: float) -> list[Claim]:
     where = f"{_TABLE}, process noise {row['process_std']:g}"
     claims = [
         Claim.compare(where, "n", f"{paper.n}", f"{row['n']:.0f}", row["n"] == paper.n, "equal"),
     ]
     for name, value in (("h_min", paper.h_min), ("h_max", paper.h_max), ("h_span", paper.h_span)):
-        # more than log2(64) bits cannot come from 64 particles, so the paper's number is of something else
-        impossible = paper.h_max > _BOUND and name != "h_min"
+        # more than log2(particles) bits cannot come from particles: the paper's number is of something else
+        impossible = paper.h_max > bound and name != "h_min"
         claims.append(
             Claim.compare(
                 where,
@@ -148,7 +146,8 @@ def _stratum(row: Any, paper: Stratum) -> list[Claim]:
                 f"{value:g} bits",
                 f"{row[name]:.3f} bits",
                 None if impossible else bool(abs(row[name] - value) <= 0.5),
-                "the paper's highest entropy exceeds log2(64) = 6 bits, the most that 64 particles can show"
+                f"the paper's highest entropy exceeds log2({2**bound:.0f}) = {bound:g} bits, the most that "
+                f"{2**bound:.0f} particles can show"
                 if impossible
                 else "within half a bit",
             )

@@ -1,8 +1,8 @@
 """The readings that the paper's text allows: how many particles, which models, which process noise.
 
-The paper does not say which forcing intervals its 60 models per stratum have, its entropies exceed what its 64
-particles can show, and its process noise may be that of a step or of a unit of time. Every combination is a
-reading, written down in the preset before it is computed; all of them use the paper's own estimator.
+The paper does not say which forcing intervals its 60 models per stratum have, its entropies exceed what its
+64 particles can show, and its process noise may be that of a step or of a unit of time. Every combination is
+a reading, written down in the preset before it is computed; all of them use the paper's own estimator.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from palrnn.engine.config import Config, Count
-from palrnn.paper.models import Regime, checkpoint_task
+from palrnn.paper.claim import Listing
+from palrnn.paper.models import Regime
 from palrnn.paper.presets import Counts
 from palrnn.paper.studies.gap import GapStudy, GapVariant, ProcessNoise
+from palrnn.paper.studies.readings.comparison import readings_listing
 from palrnn.paper.study import Study, study
-from palrnn.paper.tables import Rows
+from palrnn.paper.tables import Rows, Tables
 from palrnn.sweeps import Store, Task
 
-_COLUMNS = "entropy_bits entropy_bound gap trace_itf trace_observed trace_complete mir logdet_gap q90 negative"
+_COLUMNS = (
+    "entropy_bits entropy_bound gap trace_itf trace_observed trace_complete mir logdet_gap q90 negative"
+)
+_COLUMNS += " log_evidence"
 
 
 class Reading(Config):
@@ -77,13 +82,13 @@ class ReadingsStudy(Study[ReadingsSettings]):
         return gap.geometry_task(regime, asked, reading.process_noise)
 
     def tasks(self) -> list[Task]:
-        models = [checkpoint_task(self.preset, regime) for regime in self.regimes()]
-        geometries = [
-            self.geometry_task(regime, reading)
+        """Seed by seed, so that a stopped run has some models of every reading."""
+        units = [
+            (regime, reading)
             for reading in self.settings.readings
             for regime in self.reading_regimes(reading)
         ]
-        return [*models, *geometries]
+        return [self.geometry_task(*unit) for unit in sorted(units, key=lambda unit: unit[0].seed)]
 
     def tables(self, store: Store) -> dict[str, Rows]:
         """One row per reading and model."""
@@ -95,3 +100,7 @@ class ReadingsStudy(Study[ReadingsSettings]):
                     values = {name: found[name] for name in _COLUMNS.split()} | {overlap: found["overlap"]}
                     rows.append({"reading": reading.name} | regime._asdict() | values)
         return {"readings.csv": rows}
+
+    def listings(self, tables: Tables) -> list[Listing]:
+        models = {reading.name: len(self.reading_regimes(reading)) for reading in self.settings.readings}
+        return [readings_listing(tables["readings"], models, self.preset.resamples)]

@@ -1,0 +1,66 @@
+"""Which reading reproduces which number of the paper: its claims, once for each reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from palrnn.paper.claim import AGREES, DIFFERS, INCOMPARABLE, SHOWN, Claim, Listing
+from palrnn.paper.studies.gap.claims import fixed_q_rows, gap_claims
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MARKS = {AGREES: "agrees", DIFFERS: "**differs**", INCOMPARABLE: "not comparable"}
+
+
+def claims_by_reading(readings: pd.DataFrame, resamples: int) -> dict[str, list[Claim]]:
+    """Return the claims about the curvature gap, compared once with the models of each reading."""
+    import pandas as pd
+
+    found = {}
+    for name, part in readings.groupby("reading", sort=False):
+        models = part.rename(columns={"reading": "variant"})
+        fixed_q = pd.DataFrame(fixed_q_rows(models, resamples))
+        found[str(name)] = gap_claims(models, fixed_q, resamples)
+    return found
+
+
+def best_reading(claims: Mapping[str, list[Claim]]) -> str:
+    """Return the reading under which most claims agree, the first of equals."""
+    return max(claims, key=lambda name: agreeing(claims[name]))
+
+
+def agreeing(claims: list[Claim]) -> int:
+    """The number of claims that agree."""
+    return sum(claim.verdict == AGREES for claim in claims)
+
+
+def readings_listing(readings: pd.DataFrame, models: Mapping[str, int], resamples: int) -> Listing:
+    """Return a table with a column for each reading; ``models`` is how many models each has when complete."""
+    claims = claims_by_reading(readings, resamples)
+    best, own = best_reading(claims), next(iter(claims))
+    there = readings.groupby("reading", sort=False).size()
+    heads = []
+    for name in claims:
+        note = " (the first)" if name == own else ""
+        note += " (best, chosen after looking)" if name == best else ""
+        heads.append(f"{name}{note}")
+    counts = [
+        f"{there[name]}" if there[name] == models[name] else f"{there[name]} of {models[name]} so far"
+        for name in claims
+    ]
+    rows = [["models", "180", *counts]]
+    for same in zip(*claims.values(), strict=True):
+        where = same[0].where.partition(", ")[2]
+        question = f"{same[0].claim} ({where})" if where else same[0].claim
+        rows.append([question, same[0].paper, *(f"{claim.ours}: {_MARKS[claim.verdict]}" for claim in same)])
+    rows.append(["agree", "", *(f"{agreeing(some)} of {len(some)}" for some in claims.values())])
+    words = (
+        "All columns use the paper's own estimator, eight sampled states under its own filter. A reading is "
+        "named by its particles, the forcing intervals of its models and what a level of process noise means "
+        "for one step. All were written down before any was computed, except the first, which is that of "
+        f"the study below. `{best}` agrees most often, and `best` is said after looking. Rules are those of "
+        "the tables below; where a reading lacks models, its n differs for that reason."
+    )
+    return Listing(SHOWN, "Eight readings of the text", words, ["claim", "paper", *heads], rows)
