@@ -26,7 +26,7 @@ from palrnn.paper.summary import write_summary
 from palrnn.paper.tables import write_tables
 from palrnn.sweeps import ClusterEngine, Store, run
 
-FIGURES = ("results", "mismatch", "estimators", "artefacts", "diagnostics", "attractor")
+FIGURES = ("results", "mismatch", "estimators", "artefacts", "diagnostics", "attractor", "front")
 TABLES = (
     "toy.csv",
     "gap.csv",
@@ -39,6 +39,9 @@ TABLES = (
     "truth.csv",
     "repeats.csv",
     "survival.csv",
+    "forcing.csv",
+    "noise.csv",
+    "gates.csv",
 )
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from palrnn.paper.statistics import association, bootstrap, partial_spearman, spearman
+from palrnn.paper.statistics import association, bootstrap, partial_spearman, spearman, superiority
 
 
 def correlated(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -100,6 +100,21 @@ def test_drawing_whole_groups_widens_the_interval_when_rows_repeat() -> None:
     assert grouped == pytest.approx(single)
     naive = bootstrap(repeated, lambda rows: float(rows.mean()), seed=1)
     assert naive.high - naive.low < 0.6 * (grouped.high - grouped.low)
+
+
+def test_superiority_is_the_mann_whitney_statistic_and_sees_through_strata() -> None:
+    rng = np.random.default_rng(3)
+    values, chosen = rng.integers(0, 8, 60).astype(float), rng.random(60) < 0.4
+    u = stats.mannwhitneyu(values[chosen], values[~chosen]).statistic
+    assert superiority(values, chosen) == pytest.approx(u / (chosen.sum() * (~chosen).sum()), rel=1e-12)
+    # a stratum that raises both the value and the chance of being chosen, and nothing else
+    stratum = np.repeat([0, 1], 200)
+    chosen = rng.random(400) < np.where(stratum, 0.8, 0.2)
+    values = stratum + rng.random(400)
+    assert superiority(values, chosen) > 0.7
+    # 64 pairs of either kind per stratum at least: a deviation of 0.04
+    assert abs(superiority(values, chosen, stratum) - 0.5) < 0.12
+    assert np.isnan(superiority([1.0, 2.0], [True, True]))
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:

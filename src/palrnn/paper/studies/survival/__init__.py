@@ -60,8 +60,8 @@ class SurvivalStudy(Study[SurvivalSettings]):
         more = ReadingsStudy(self.preset).regimes() if ReadingsStudy.is_in(self.preset) else []
         return list(dict.fromkeys([*gap, *more]))
 
-    def survival_task(self, regime: Regime) -> Task:
-        """The long runs of one model."""
+    def survival_task(self, regime: Regime, model: Task | None = None) -> Task:
+        """The long runs of one model, which may come from another task than that of its regime."""
         how = self.preset.invariants
         settings = {
             "data": plain_settings(self.preset.data),
@@ -74,8 +74,8 @@ class SurvivalStudy(Study[SurvivalSettings]):
             "bins": how.bins,
             "smoothing": how.smoothing,
         }
-        needs = {"model": checkpoint_task(self.preset, regime)}
-        return Task(SURVIVAL, settings, needs, label=regime.name)
+        trained = checkpoint_task(self.preset, regime) if model is None else model
+        return Task(SURVIVAL, settings, {"model": trained}, label=trained.label)
 
     def tasks(self) -> list[Task]:
         return [self.survival_task(regime) for regime in self.regimes()]

@@ -17,7 +17,15 @@ import numpy as np
 from pydantic import Field
 
 from palrnn.engine.config import Config, Count, Whole
-from palrnn.geometry import InformationConfig, curvature_gap, itf_fisher, mismatch, observed_information
+from palrnn.geometry import (
+    InformationConfig,
+    Mismatch,
+    curvature_gap,
+    itf_fisher,
+    mismatch,
+    observed_information,
+)
+from palrnn.model import Forcing
 from palrnn.paper.claim import TRUE, Listing
 from palrnn.paper.models import Regime, checkpoint_task
 from palrnn.paper.studies.gap import GapStudy, measured_segment
@@ -69,10 +77,10 @@ class TruthStudy(Study[TruthSettings]):
             ReadingsStudy.of(self.preset).regimes(), key=lambda r: (r.seed >= 4, r.tau != tau, r.seed)
         )
 
-    def truth_task(self, regime: Regime, target: str, again: int = 0) -> Task:
-        """The closed forms of one model, for the ``again``-th time."""
+    def closed_form_settings(self, regime: Regime, target: str) -> dict[str, Any]:
+        """What `closed_forms` needs to know, but for the forcing."""
         gap, how = GapStudy.of(self.preset), self.settings
-        settings = gap.segment_settings(regime) | {
+        return gap.segment_settings(regime) | {
             "target": target,
             "particles": how.particles,
             "passes": how.passes,
@@ -80,8 +88,12 @@ class TruthStudy(Study[TruthSettings]):
             "ess_threshold": gap.settings.ess_threshold,
             "ridge": gap.settings.ridge,
             "overlap": gap.settings.overlap,
-            "seed": regime.seed + _APART * again,
+            "seed": regime.seed,
         }
+
+    def truth_task(self, regime: Regime, target: str, again: int = 0) -> Task:
+        """The closed forms of one model, for the ``again``-th time."""
+        settings = self.closed_form_settings(regime, target) | {"seed": regime.seed + _APART * again}
         needs = {"model": checkpoint_task(self.preset, regime)}
         return Task(TRUTH, settings, needs, label=f"{regime.name} {target} target")
 
@@ -165,8 +177,15 @@ def measure_truth(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[st
     The figures of directions are those on all of them, as in the paper, but for ``identifiable_q90``, which
     leaves the null ones out. Both matrices hold the ridge alone there, so their log10 gamma is 0.
     """
+    return closed_forms(settings, inputs, settings["tau"])[0]
+
+
+def closed_forms(
+    settings: dict[str, Any], inputs: dict[str, bytes], forcing: Forcing | int
+) -> tuple[dict[str, Any], Mismatch]:
+    """Return the figures of `measure_truth` for a model under ``forcing``, and the comparison behind them."""
     model, x = measured_segment(settings, inputs)
-    fisher = itf_fisher(model.drift, x, settings["tau"], settings["model_observation_std"])
+    fisher = itf_fisher(model.drift, x, forcing, settings["model_observation_std"])
     names = ("target", "particles", "passes", "paths", "ess_threshold", "seed")
     config, steps = InformationConfig(**{name: settings[name] for name in names}), len(x)
     with warnings.catch_warnings():
@@ -181,7 +200,7 @@ def measure_truth(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[st
         compared = mismatch(fisher, observed / steps, ridge=settings["ridge"], k=k, project=True)
     gamma = np.concatenate([compared.log10_gamma, np.zeros(compared.null)])
     errors, traces = found.standard_errors, found.traces
-    return {
+    figures = {
         "entropy_bits": found.code_entropy,
         "entropy_bound": found.entropy_bound,
         "log_evidence": found.log_evidence,
@@ -202,3 +221,4 @@ def measure_truth(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[st
         "null": compared.null,
         "sharper_under_itf": float((compared.log10_gamma > 0).sum() / len(fisher)),
     }
+    return figures, compared

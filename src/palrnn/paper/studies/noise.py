@@ -1,0 +1,198 @@
+"""What the start noise decides: evidence against dynamics, for tuning from two starts and in several ways.
+
+The models, data, window lengths and held-out windows are those of the evidence study; what differs is the
+noise that tuning starts from, and what it changes how. Every result is a point of evidence and D_stsp; those
+that no other point beats in both are the front.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from palrnn.engine.checks import Floats
+from palrnn.engine.config import Config, Count, Positive
+from palrnn.paper.claim import OPEN, Listing
+from palrnn.paper.models import Regime, checkpoint_task, invariants_task
+from palrnn.paper.presets import Counts, plain_settings
+from palrnn.paper.studies.evidence import EVIDENCE, TUNING, EvidenceStudy
+from palrnn.paper.study import Picture, Study, study
+from palrnn.paper.tables import Rows, Tables
+from palrnn.sweeps import Store, Task
+from palrnn.tuning import SAEMConfig
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Start(Config):
+    """The noise that tuning starts from."""
+
+    process_std: Positive
+    gate_std: Positive
+
+
+class Way(Config):
+    """A way of tuning: its name, and what it does otherwise than the evidence study."""
+
+    name: str
+    saem: SAEMConfig
+
+
+class NoiseSettings(Config):
+    """Both starts, all ways; ``gate_std`` of a way that learns it is only the start."""
+
+    lengths: Counts
+    starts: Annotated[tuple[Start, ...], Field(min_length=1)]
+    ways: Annotated[tuple[Way, ...], Field(min_length=1)]
+    models: Count
+
+
+class Unit(NamedTuple):
+    """A model, the noise that it starts from, how it is tuned, and on windows of which length."""
+
+    regime: Regime
+    start: Start
+    way: Way
+    length: int
+
+
+@study("noise", place=90)
+class NoiseStudy(Study[NoiseSettings]):
+    """Held-out evidence and invariants after tuning from several starts."""
+
+    Settings = NoiseSettings
+    pictures = (Picture(OPEN, "front", "Evidence against D_stsp, by way of tuning and start"),)
+
+    def check(self) -> None:
+        EvidenceStudy.of(self.preset)
+
+    def regimes(self) -> list[Regime]:
+        return EvidenceStudy.of(self.preset).regimes()[: self.settings.models]
+
+    def units(self) -> list[Unit]:
+        """All of them, short windows first."""
+        how = self.settings
+        return [
+            Unit(regime, start, way, length)
+            for length in sorted(how.lengths)
+            for regime in self.regimes()
+            for way in how.ways
+            for start in how.starts
+        ]
+
+    def tuning_task(self, unit: Unit) -> Task:
+        """The tuning of one model; the same task as in the evidence study where nothing differs."""
+        evidence = EvidenceStudy.of(self.preset).settings
+        own = plain_settings(unit.way.saem)
+        config = plain_settings(evidence.saem) | own if own["configuration"] != "baseline" else own
+        label, cost = f"{unit.regime.name} {unit.way.name}", 1e-3
+        if own["configuration"] != "baseline":
+            config |= {"length": unit.length}
+            label, cost = f"{label} L{unit.length}", float(unit.length * config["iterations"])
+        settings = {
+            "data": plain_settings(evidence.data),
+            "process_std": unit.start.process_std,
+            "observation_std": evidence.start_observation_std,
+            "gate_std": unit.start.gate_std,
+            "saem": config,
+            "seed": evidence.saem_seed,
+        }
+        needs = {"model": checkpoint_task(self.preset, unit.regime)}
+        return Task(TUNING, settings, needs, cost=cost, label=label)
+
+    def evidence_task(self, unit: Unit, target: str | None = None) -> Task:
+        """Its held-out evidence, on the windows of the evidence study, under its target or another."""
+        study = EvidenceStudy.of(self.preset)
+        settings = study.filter_settings() | {
+            "length": unit.length,
+            "windows": study.settings.heldout_windows,
+        }
+        settings |= {} if target is None else {"target": target}
+        tuning = self.tuning_task(unit)
+        return Task(EVIDENCE, settings, {"model": tuning}, cost=float(unit.length), label=tuning.label)
+
+    def tasks(self) -> list[Task]:
+        return [
+            task
+            for unit in self.units()
+            for task in (self.evidence_task(unit), invariants_task(self.preset, self.tuning_task(unit)))
+        ]
+
+    def tables(self, store: Store) -> dict[str, Rows]:
+        """One row per model, start, way and length."""
+        rows = []
+        for unit in self.units():
+            evidence = self.evidence_task(unit)
+            free = invariants_task(self.preset, self.tuning_task(unit))
+            if store.has(evidence) and store.has(free):
+                found, invariants = store.result(evidence), store.result(free)
+                row: dict[str, Any] = {
+                    "process_std": unit.regime.process_std,
+                    "observation_std": unit.regime.observation_std,
+                    "length": unit.length,
+                    "start_process_std": unit.start.process_std,
+                    "start_gate_std": unit.start.gate_std,
+                    "way": unit.way.name,
+                }
+                names = ("evidence", "evidence_stderr", "fitted_process_std", "fitted_observation_std")
+                row |= {name: found[name] for name in names}
+                row |= {name: invariants[name] for name in ("dstsp", "lyapunov", "diverged_at")}
+                rows.append(row)
+        return {"noise.csv": rows}
+
+    def row_counts(self, tables: Tables) -> tuple[int, int]:
+        return len(tables["noise"]), len(self.units())
+
+    def listings(self, tables: Tables) -> list[Listing]:
+        """One row per way and start: medians over models and lengths, and how often it is on the front."""
+        noise = tables["noise"].dropna(subset=["evidence"]).reset_index(drop=True)
+        on_front = np.zeros(len(noise), dtype=bool)
+        for _, part in noise.groupby(["process_std", "observation_std", "length"]):
+            on_front[part.index] = front(part["evidence"].to_numpy(), part["dstsp"].to_numpy())
+        exponent, rows = self.preset.invariants.lyapunov_reference, []
+        keys = ["way", "start_process_std", "start_gate_std"]
+        for (way, process, gate), part in noise.groupby(keys, sort=False):
+            middle = part[["evidence", "dstsp", "fitted_process_std"]].median()
+            error = (part["lyapunov"] - exponent).median()
+            cells = [f"{middle['evidence']:.3f}", f"{middle['dstsp']:.2f}", f"{error:.2f}"]
+            cells += [f"{middle['fitted_process_std']:.3f}", f"{on_front[part.index].mean():.0%}"]
+            rows.append([way, f"{process:g}, {gate:g}", f"{len(part)}", *cells])
+        there, wanted = self.row_counts(tables)
+        so_far = "" if there == wanted else f" {there} of {wanted} tunings are there so far."
+        words = (
+            "Medians over models and window lengths. `front`: how often no other way has both more evidence "
+            f"and a smaller D_stsp, for the same model and length.{so_far}"
+        )
+        columns = ["way", "start: process, gate", "n", "evidence", "D_stsp", "Lyapunov error"]
+        columns += ["process noise at the end", "front"]
+        return [Listing(OPEN, "What the start noise decides", words, columns, rows)]
+
+    def figures(self, tables: Tables) -> dict[str, Figure]:
+        """Draw evidence against D_stsp."""
+        from matplotlib.figure import Figure
+
+        from palrnn.engine.style import PALETTE
+
+        noise = tables["noise"]
+        figure = Figure(figsize=(7, 4), layout="constrained")
+        ax = figure.subplots()
+        runs = noise.groupby(["way", "start_process_std"], sort=False)
+        ways = list(dict.fromkeys(noise["way"]))
+        for (way, process), part in runs:
+            colour = PALETTE[ways.index(way) % len(PALETTE)]
+            marker = "o" if process == noise["start_process_std"].max() else "^"
+            label = f"{way}, from {process:g}"
+            ax.plot(part["dstsp"], part["evidence"], marker, color=colour, markersize=4, label=label)
+        ax.set(xlabel="D_stsp (nats)", ylabel="held-out evidence (nats per step and dimension)")
+        figure.legend(loc="outside right upper", fontsize=7)
+        return {"front": figure}
+
+
+def front(evidence: Floats, dstsp: Floats) -> Floats:
+    """Return which points no other beats: at least as good in both, and better in one."""
+    more, nearer = evidence[None, :] >= evidence[:, None], dstsp[None, :] <= dstsp[:, None]
+    better = (evidence[None, :] > evidence[:, None]) | (dstsp[None, :] < dstsp[:, None])
+    return ~(more & nearer & better).any(axis=1)
