@@ -35,7 +35,7 @@ def trained() -> dict[str, bytes]:
 
 def readings_table() -> pd.DataFrame:
     """Two readings: one with the paper's tables, one whose gaps are all a decade too high."""
-    right = gap_table().assign(reading="64 particles, nominal", mir=0.9)
+    right = gap_table().drop(columns="variant").assign(reading="64 particles, nominal", mir=0.9)
     wrong = right.assign(reading="64 particles, per step", gap=right["gap"] + 1)
     return pd.concat([wrong, right])
 
@@ -89,11 +89,11 @@ def test_closed_forms_of_a_task_are_those_of_compare_geometries(trained: dict[st
     x = training_series(SMOKE.data, 0.1, 0.1).test[: SMOKE.gap.length]
     config = GeometryConfig(particles=32, passes=2, paths=12, seed=0, ridge=1e-6, k=10)
     whole = compare_geometries(PALRNN(drift, 0.1, 0.1, 0.1), x, 8, config).figures
-    for name in ("gap", "gap_stderr", "mir", "entropy_bits", "identifiable_q90", "negative", "null"):
+    names = ("gap", "gap_stderr", "mir", "entropy_bits", "q90", "logdet_gap", "overlap", "negative", "null")
+    for name in names:
         assert found[name] == pytest.approx(whole[name], rel=1e-6), name
-    # the ridge is a part of the mean eigenvalue, and the mean is over fewer directions
-    for name in ("q90", "logdet_gap", "overlap"):
-        assert found[name] == pytest.approx(whole[name], rel=1e-3, abs=1e-3), name
+    # without the null directions the mean eigenvalue, and so the ridge, is a little larger: by 4 of 78
+    assert found["identifiable_q90"] == pytest.approx(whole["identifiable_q90"], abs=0.03)
 
 
 def test_spectra_are_taken_under_the_forcing_of_the_model(trained: dict[str, bytes]) -> None:

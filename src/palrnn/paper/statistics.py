@@ -70,24 +70,34 @@ def partial_spearman(a: ArrayLike, b: ArrayLike, *controls: ArrayLike) -> float:
     return float(_correlations(*left))
 
 
-def superiority(values: ArrayLike, chosen: ArrayLike, strata: ArrayLike | None = None) -> float:
+def superiority(
+    values: ArrayLike,
+    chosen: ArrayLike,
+    strata: ArrayLike | None = None,
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
     """Return the probability that a chosen one has the larger of two ``values (n,)``, ties counting a half.
 
     Pairs are of one ``chosen (n,)`` and one other, of the same stratum if ``strata (n,)`` are given (Mann and
-    Whitney, 1947; van Elteren, 1960). NaN without a pair.
+    Whitney, 1947). NaN without a pair.
     """
-    from scipy.stats import rankdata
-
     numbers, mark = np.asarray(values, dtype=np.float64), np.asarray(chosen, dtype=bool)
-    labels = np.zeros(len(numbers)) if strata is None else np.asarray(strata)
-    larger = pairs = 0.0
-    for label in np.unique(labels):
-        own = labels == label
-        count, rest = int(mark[own].sum()), int((~mark[own]).sum())
-        if count and rest:
-            larger += float(rankdata(numbers[own])[mark[own]].sum()) - count * (count + 1) / 2
-            pairs += count * rest
-    return larger / pairs if pairs else math.nan
+    if not len(numbers):
+        return UNKNOWN
+    pairs = mark[:, None] & ~mark
+    if strata is not None:
+        labels = np.asarray(strata)
+        pairs = pairs & (labels[:, None] == labels)
+    above, below = numbers[:, None], numbers[None, :]
+    larger = pairs * np.where(above == below, 0.5, above > below)
+    draws = _resamples(len(numbers), resamples, seed)
+    # how often each was drawn; the first row is the sample itself
+    weights = np.stack([np.bincount(draw, minlength=len(numbers)) for draw in (range(len(numbers)), *draws)])
+    wins, count = (((weights @ table) * weights).sum(axis=1) for table in (larger, pairs.astype(float)))
+    shares = np.where(count > 0, wins / np.where(count > 0, count, 1.0), np.nan)
+    return _percentiles(float(shares[0]), shares[1:])
 
 
 def association(

@@ -51,10 +51,14 @@ def readings_listing(readings: pd.DataFrame, models: Mapping[str, int], resample
         for name in claims
     ]
     rows = [["models", "180", *counts]]
-    for same in zip(*claims.values(), strict=True):
-        where = same[0].where.partition(", ")[2]
-        question = f"{same[0].claim} ({where})" if where else same[0].claim
-        rows.append([question, same[0].paper, *(f"{claim.ours}: {_MARKS[claim.verdict]}" for claim in same)])
+    by_question = [{(claim.where, claim.claim): claim for claim in some} for some in claims.values()]
+    for key, first in by_question[0].items():
+        where = first.where.partition(", ")[2]
+        question = f"{first.claim} ({where})" if where else first.claim
+        # a reading that is not complete may lack a level of process noise
+        same = [questions.get(key) for questions in by_question]
+        cells = ["" if claim is None else f"{claim.ours}: {_MARKS[claim.verdict]}" for claim in same]
+        rows.append([question, first.paper, *cells])
     rows.append(["agree", "", *(f"{agreeing(some)} of {len(some)}" for some in claims.values())])
     words = (
         "All columns use the paper's own estimator, eight sampled states under its own filter. A reading is "

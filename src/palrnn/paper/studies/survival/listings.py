@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from palrnn.paper.claim import TRUE, Listing
 from palrnn.paper.statistics import Interval, bootstrap, superiority
 
@@ -56,9 +54,8 @@ def telling_listing(survival: pd.DataFrame, measured: pd.DataFrame, names: dict[
     rows = []
     for column, words in names.items():
         kept = both[column].notna().to_numpy()
-        data = np.column_stack([both[column], alive, strata])[kept]
-        plain = bootstrap(data, lambda rows: superiority(rows[:, 0], rows[:, 1] > 0))
-        equal = bootstrap(data, lambda rows: superiority(rows[:, 0], rows[:, 1] > 0, rows[:, 2]))
+        values, mark = both[column].to_numpy(float)[kept], alive[kept]
+        plain, equal = superiority(values, mark), superiority(values, mark, strata[kept])
         rows.append([words, f"{kept.sum()}", f"{alive[kept].sum()}", _odds(plain), _odds(equal)])
     columns = ["measured", "models", "alive", "any two models", "of equal noise and tau"]
     text = (

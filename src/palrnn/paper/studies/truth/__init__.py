@@ -26,6 +26,7 @@ from palrnn.geometry import (
     observed_information,
 )
 from palrnn.model import Forcing
+from palrnn.model.families.alrnn_layout import null_units
 from palrnn.paper.claim import TRUE, Listing
 from palrnn.paper.models import Regime, checkpoint_task
 from palrnn.paper.studies.gap import GapStudy, measured_segment
@@ -197,7 +198,9 @@ def closed_forms(
             for part in (found, *found.leave_one_out)
         )
         k = min(settings["overlap"], len(fisher))
-        compared = mismatch(fisher, observed / steps, ridge=settings["ridge"], k=k, project=True)
+        # the ridge on all directions, though the null ones are left out: it is a part of their mean
+        ridge = settings["ridge"] * (1.0 - len(null_units(fisher, observed)) / len(fisher))
+        compared = mismatch(fisher, observed / steps, ridge=ridge, k=k, project=True)
     gamma = np.concatenate([compared.log10_gamma, np.zeros(compared.null)])
     errors, traces = found.standard_errors, found.traces
     figures = {
