@@ -62,7 +62,7 @@ def truth_table() -> pd.DataFrame:
 
 def test_what_only_the_samples_say_is_a_property_of_the_samples() -> None:
     found = estimates(readings_table().iloc[180:], truth_table(), 50)
-    assert found.count == 180
+    assert found.models == 180
     whose = {row[0]: row[-1] for row in truth_listing(found).rows}
     assert whose["gap in decades"] == "the models"
     assert whose["log-det gap"] == "the models"

@@ -65,7 +65,7 @@ class GatesStudy(Study[GatesSettings]):
         how, free = self.settings, self.preset.invariants
         tuning = Tuning(unit.regime, how.start, unit.way, how.length)
         noise = NoiseStudy.of(self.preset)
-        settings = {"steps": free.steps, "discard": free.discard, "bins": free.bins}
+        settings: dict[str, Any] = {"steps": free.steps, "discard": free.discard, "bins": free.bins}
         settings |= {"smoothing": free.smoothing, "dt": self.preset.data.dt, "seed": unit.regime.seed}
         tuned = noise.tuning_task(tuning)
         evidence = noise.evidence_task(tuning, target=unit.way.saem.target)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from palrnn.engine.checks import Floats
@@ -191,8 +192,8 @@ class NoiseStudy(Study[NoiseSettings]):
         return {"front": figure}
 
 
-def front(evidence: Floats, dstsp: Floats) -> Floats:
+def front(evidence: Floats, dstsp: Floats) -> NDArray[np.bool_]:
     """Return which points no other beats: at least as good in both, and better in one."""
     more, nearer = evidence[None, :] >= evidence[:, None], dstsp[None, :] <= dstsp[:, None]
     better = (evidence[None, :] > evidence[:, None]) | (dstsp[None, :] < dstsp[:, None])
-    return ~(more & nearer & better).any(axis=1)
+    return np.asarray(~(more & nearer & better).any(axis=1))

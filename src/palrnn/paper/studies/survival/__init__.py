@@ -89,7 +89,7 @@ class SurvivalStudy(Study[SurvivalSettings]):
                 continue
             ends = [fate["step"] for fate in found["fates"] if fate["step"] is not None]
             scores = np.array([np.inf if value is None else value for value in found["dstsp"]])
-            row = {name.replace(" ", "_"): 0 for name in _OUTCOMES}
+            row: dict[str, Any] = {name.replace(" ", "_"): 0 for name in _OUTCOMES}
             for fate in found["fates"]:
                 row[fate["outcome"].replace(" ", "_")] += 1
             row |= {"starts": len(found["fates"]), "first_end": min(ends, default=None)}

@@ -169,7 +169,7 @@ class TruthStudy(Study[TruthSettings]):
         if "readings" not in tables:
             return None
         found = estimates(tables["readings"], tables["truth"], self.preset.resamples)
-        return found if found.count else None
+        return found if found.models else None
 
 
 def measure_truth(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Estimates(NamedTuple):
     resamples: int
 
     @property
-    def count(self) -> int:
+    def models(self) -> int:
         """The number of models."""
         return len(next(iter(self.tables.values())))
 
@@ -95,7 +95,7 @@ def truth_listing(found: Estimates) -> Listing:
         answers = [answer(table) for table in found.tables.values()]
         rows.append([question, paper, *(one.words for one in answers), _whose(answers)])
     words = (
-        f"{found.count} models, each by eight sampled states and 64 particles, as in the paper, and by "
+        f"{found.models} models, each by eight sampled states and 64 particles, as in the paper, and by "
         "closed forms that sample gate paths only: under the paper's filter, and under the one that targets "
         "the model itself, with gate paths by particle Gibbs. Medians with intervals over models; the last "
         "column says who makes what the paper claims: the models, if the closed forms under the paper's own "
