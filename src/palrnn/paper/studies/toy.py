@@ -49,10 +49,11 @@ class ToyStudy(Study[ToySettings]):
         fixed = {
             name: value for name, value in plain_settings(toy).items() if not name.startswith("gate_std")
         }
-        gates = np.geomspace(toy.gate_std_from, toy.gate_std_to, toy.gate_stds)
-        return [
-            Task(TOY, fixed | {"gate_std": float(gate)}, label=f"gate noise {gate:.3g}") for gate in gates
+        # powers differ in the last bit between processors, and what names a result must not
+        gates = [
+            float(f"{gate:.12g}") for gate in np.geomspace(toy.gate_std_from, toy.gate_std_to, toy.gate_stds)
         ]
+        return [Task(TOY, fixed | {"gate_std": gate}, label=f"gate noise {gate:.3g}") for gate in gates]
 
     def tables(self, store: Store) -> dict[str, Rows]:
         """One row per gate noise and seed."""

@@ -145,9 +145,11 @@ def _trend(table: pd.DataFrame, column: str, sign: int, resamples: int) -> Answe
     for process, part in table.dropna(subset=[column]).groupby("process_std"):
         found = association(part["entropy_bits"], part[column], part["observation_std"], resamples=resamples)
         one = found.spearman if sign else found.partial
+        if not math.isfinite(one.value):
+            continue  # too few models so far
         words.append(f"{one.value:.2f} [{one.low:.2f}, {one.high:.2f}] at {process:g}")
         agree.append(one.low > 0 if sign > 0 else one.high < 0 if sign else one.low <= 0 <= one.high)
-    return Answer(", ".join(words), all(agree))
+    return Answer(", ".join(words), all(agree) if agree else None)
 
 
 def errors_listing(repeats: pd.DataFrame, truth: pd.DataFrame) -> Listing:
@@ -169,7 +171,8 @@ def errors_listing(repeats: pd.DataFrame, truth: pd.DataFrame) -> Listing:
         own = overlap if column == "overlap" else column
         between = _within(alike, own, ["process_std", "observation_std", "tau"])
         samples, exact = _within(repeats, column, MODEL), _within(closed, own, MODEL)
-        rows.append([words, *(f"{value:.2g}" for value in (between, samples, exact))])
+        cells = ["" if math.isnan(value) else f"{value:.2g}" for value in (between, samples, exact)]
+        rows.append([words, *cells])
     models, runs = repeats.groupby(MODEL).ngroups, repeats["again"].nunique()
     columns = ["", "between models", "Monte Carlo, eight samples", "Monte Carlo, closed forms"]
     words = (
