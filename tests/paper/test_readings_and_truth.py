@@ -42,7 +42,9 @@ def readings_table() -> pd.DataFrame:
 
 def test_the_reading_with_most_agreements_is_the_best_and_is_said_to_be_chosen_after_looking() -> None:
     table = readings_table()
-    assert best_reading(claims_by_reading(table, 50)) == "64 particles, nominal"
+    claims = claims_by_reading(table, 50)
+    assert best_reading(claims, claims) == "64 particles, nominal"
+    assert best_reading(claims, ["64 particles, per step"]) == "64 particles, per step"
     made = readings_listing(table, dict.fromkeys(table["reading"].unique(), 180), 50)
     assert "64 particles, nominal (best, chosen after looking)" in made.columns
     (gaps,) = [row for row in made.rows if row[0].startswith("the gap ranges")]
@@ -50,6 +52,9 @@ def test_the_reading_with_most_agreements_is_the_best_and_is_said_to_be_chosen_a
     assert gaps[3].endswith(": agrees")
     few = readings_listing(table.iloc[:200], dict.fromkeys(table["reading"].unique(), 180), 50)
     assert few.rows[0][2:] == ["180", "20 of 180 so far"]
+    assert few.rows[1][2].endswith("**differs**")
+    assert "agree" not in few.rows[1][3]
+    assert few.rows[-1][3] == ""
 
 
 def truth_table() -> pd.DataFrame:

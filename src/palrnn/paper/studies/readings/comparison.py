@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from palrnn.paper.claim import AGREES, DIFFERS, INCOMPARABLE, SHOWN, Claim, Listing
@@ -26,9 +26,11 @@ def claims_by_reading(readings: pd.DataFrame, resamples: int) -> dict[str, list[
     return found
 
 
-def best_reading(claims: Mapping[str, list[Claim]]) -> str:
-    """Return the reading under which most claims agree, the first of equals."""
-    return max(claims, key=lambda name: agreeing(claims[name]))
+def best_reading(claims: Mapping[str, list[Claim]], complete: Collection[str]) -> str | None:
+    """Return the complete reading under which most claims agree, the first of equals; None without any."""
+    return max(
+        (name for name in claims if name in complete), key=lambda name: agreeing(claims[name]), default=None
+    )
 
 
 def agreeing(claims: list[Claim]) -> int:
@@ -36,19 +38,25 @@ def agreeing(claims: list[Claim]) -> int:
     return sum(claim.verdict == AGREES for claim in claims)
 
 
+def _cell(claim: Claim | None, complete: bool) -> str:
+    if claim is None:
+        return ""
+    return f"{claim.ours}: {_MARKS[claim.verdict]}" if complete else claim.ours
+
+
 def readings_listing(readings: pd.DataFrame, models: Mapping[str, int], resamples: int) -> Listing:
     """Return a table with a column for each reading; ``models`` is how many models each has when complete."""
     claims = claims_by_reading(readings, resamples)
-    best, own = best_reading(claims), next(iter(claims))
     there = readings.groupby("reading", sort=False).size()
+    complete = {name for name in claims if there[name] == models[name]}
+    best, own = best_reading(claims, complete), next(iter(claims))
     heads = []
     for name in claims:
         note = " (the first)" if name == own else ""
         note += " (best, chosen after looking)" if name == best else ""
         heads.append(f"{name}{note}")
     counts = [
-        f"{there[name]}" if there[name] == models[name] else f"{there[name]} of {models[name]} so far"
-        for name in claims
+        f"{there[name]}" if name in complete else f"{there[name]} of {models[name]} so far" for name in claims
     ]
     rows = [["models", "180", *counts]]
     by_question = [{(claim.where, claim.claim): claim for claim in some} for some in claims.values()]
@@ -56,15 +64,18 @@ def readings_listing(readings: pd.DataFrame, models: Mapping[str, int], resample
         where = first.where.partition(", ")[2]
         question = f"{first.claim} ({where})" if where else first.claim
         # a reading that is not complete may lack a level of process noise
-        same = [questions.get(key) for questions in by_question]
-        cells = ["" if claim is None else f"{claim.ours}: {_MARKS[claim.verdict]}" for claim in same]
+        same = zip(claims, (questions.get(key) for questions in by_question), strict=True)
+        cells = [_cell(claim, name in complete) for name, claim in same]
         rows.append([question, first.paper, *cells])
-    rows.append(["agree", "", *(f"{agreeing(some)} of {len(some)}" for some in claims.values())])
+    sums = {name: f"{agreeing(some)} of {len(some)}" for name, some in claims.items()}
+    rows.append(["agree", "", *(words if name in complete else "" for name, words in sums.items())])
     words = (
         "All columns use the paper's own estimator, eight sampled states under its own filter. A reading is "
         "named by its particles, the forcing intervals of its models and what a level of process noise means "
         "for one step. All were written down before any was computed, except the first, which is that of "
-        f"the study below. `{best}` agrees most often, and `best` is said after looking. Rules are those of "
-        "the tables below; where a reading lacks models, its n differs for that reason."
+        "the study below. Rules are those of the tables below. A reading that lacks models has numbers and "
+        "no verdicts: with few models most intervals are wide enough to hold the paper's value."
     )
+    if best is not None:
+        words += f" Of the complete ones `{best}` agrees most often; that is said after looking."
     return Listing(SHOWN, "Eight readings of the text", words, ["claim", "paper", *heads], rows)
