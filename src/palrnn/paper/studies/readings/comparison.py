@@ -78,4 +78,4 @@ def readings_listing(readings: pd.DataFrame, models: Mapping[str, int], resample
     )
     if best is not None:
         words += f" Of the complete ones `{best}` agrees most often; that is said after looking."
-    return Listing(SHOWN, "Eight readings of the text", words, ["claim", "paper", *heads], rows)
+    return Listing(SHOWN, "The readings of the text", words, ["claim", "paper", *heads], rows)
