@@ -23,10 +23,17 @@ from typing import Any
 from palrnn.engine.files import write_text
 from palrnn.engine.plain import plain
 
-from . import column, contexts, flows, lorenz, real, tables
+from . import column, contexts, flows, lorenz, real, tables, trials
 
 BEGIN, END = "<!-- tables of benchmarks/field -->", "<!-- end of field -->"
-PARTS = {"lorenz": lorenz, "column": column, "contexts": contexts, "flows": flows, "real": real}
+PARTS = {
+    "lorenz": lorenz,
+    "column": column,
+    "contexts": contexts,
+    "flows": flows,
+    "real": real,
+    "trials": trials,
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ def jobs(
         for name, method, seed, run in PARTS[part].jobs(series)
         if (methods is None or method in methods) and (seeds is None or seed < seeds)
     ]
-    order = ("default", "published size", "search", "reservoir")
+    order = ("default", "published size", "trial", "search", "reservoir")
     yield from sorted(listed, key=lambda job: (order.index(job.method), job.seed))
 
 

@@ -28,6 +28,7 @@ def table(part: str, folder: Path) -> str:
     """Return what there is of a part as Markdown, with its heading."""
     found = _read(folder)
     tables = {"lorenz": _lorenz, "column": _column, "contexts": _contexts, "flows": _flows, "real": _real}
+    tables["trials"] = _trials
     return tables[part](found)
 
 
@@ -78,14 +79,15 @@ def _column(found: Results) -> str:
 
 def _contexts(found: Results) -> str:
     lines = [
-        "| context | rows | models | D_stsp, published | D_stsp, ours (range) | floor | D_H, published "
-        "| D_H, ours (range) | floor | alive | s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| context | rows | family | models | D_stsp, published | D_stsp, ours (range) | floor "
+        "| D_H, published | D_H, ours (range) | floor | alive | s |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for (name, _), each in found.items():
         published = each[0]["published"]
         lines.append(
-            f"| {name} | {each[0]['rows']:,} | {len(each)} | {published[0]} | {_spread(each, 'dstsp')} "
+            f"| {name} | {each[0]['rows']:,} | {each[0]['family']} | {len(each)} "
+            f"| {published[0]} | {_spread(each, 'dstsp')} "
             f"| {_median(each, 'floor'):.2f} | {published[1]} | {_spread(each, 'spectrum_distance', 3)} "
             f"| {_median(each, 'spectrum_floor'):.3f} | {_alive(each)} | {_median(each, 'seconds'):.0f} |"
         )
@@ -168,6 +170,22 @@ def _real(found: Results) -> str:
             f"| {_spread(each, 'spectrum_distance', 3)} | {_alive(each)} | {_median(each, 'seconds'):.0f} |"
         )
     return "## Recordings\n\n" + "\n".join(lines)
+
+
+def _trials(found: Results) -> str:
+    lines = [
+        "| flow | rows | settings | D_stsp | floor | D_H | floor | largest exponent | true | alive |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    listed = [one for each in found.values() for one in each]
+    for one in sorted(listed, key=lambda one: (one["rows"], one["flow"], one["settings"])):
+        own, true = (_number((one.get(name) or [None])[0]) for name in ("exponents", "true_exponents"))
+        lines.append(
+            f"| {one['flow']} | {one['rows']:,} | {one['settings']} | {_number(one['dstsp'], np.inf):.2f} "
+            f"| {one['floor']:.2f} | {one['spectrum_distance']:.3f} | {one['spectrum_floor']:.3f} "
+            f"| {own:.3g} | {true:.3g} | {'yes' if one['alive'] else 'no'} |"
+        )
+    return "## Settings tried\n\n" + "\n".join(lines)
 
 
 def _number(value: Any, missing: float = np.nan) -> float:

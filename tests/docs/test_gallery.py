@@ -20,6 +20,8 @@ SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.stem not in ("lo
 PICTURES = EXAMPLES.parent / "docs" / "pictures"
 # at full length the first picture takes twenty minutes
 _SHORT = ("--seeds", "3", "1", "--updates", "60", "--runs", "runs")
+# and that of one model at full length half a minute
+_SHORTER = {"sunspots": ("--updates", "300")}
 # stands in for the package that carries the series of the laser
 _LASER = """
 import numpy as np
@@ -53,7 +55,7 @@ def test_a_script_of_the_gallery_draws_its_picture(script, tmp_path, monkeypatch
 def run_here(script, argument, monkeypatch):
     """Run a script as a program of its own, in this process, which has its imports already."""
     monkeypatch.syspath_prepend(script.parent)
-    monkeypatch.setattr(sys, "argv", [str(script), str(argument)])
+    monkeypatch.setattr(sys, "argv", [str(script), str(argument), *_SHORTER.get(script.stem, ())])
     # scripts share their trained model through the folder for temporary files
     monkeypatch.setattr(tempfile, "tempdir", str(argument.parent.parent))
     runpy.run_path(str(script), run_name="__main__")

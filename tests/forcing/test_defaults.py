@@ -87,6 +87,26 @@ def test_many_columns_get_more_units():
         train(x, short.changed(latent_dim=60), progress=quiet)
 
 
+def test_a_short_series_of_few_columns_gets_a_model_that_cannot_learn_it_by_heart():
+    rng = np.random.default_rng(0)
+    few = {"updates": 2, "batch_size": 2, "sequence_length": 10, "progress": quiet}
+
+    def chosen(rows, columns, **given):
+        return reconstruct(rng.standard_normal((rows, columns)), **few, **given).record.training
+
+    short = chosen(1800, 3)
+    assert (short.family, short.latent_dim, short.hidden) == ("shallow", 3, 50)
+    assert short.forcing == Forcing.generalised(0.1)
+    assert chosen(1900, 3).family == "alrnn"  # 1,520 rows to train on
+    assert chosen(300, 7).family == "alrnn"
+    assert chosen(300, 1).family == "alrnn"
+    assert chosen(300, 2, lags=2).family == "alrnn"
+    # what somebody gives holds
+    assert chosen(300, 3, tau=5).forcing == Forcing.identity(5)
+    assert chosen(300, 3, latent_dim=6).family == "alrnn"
+    assert chosen(300, 3, config=TrainConfig.paper(updates=2)).family == "alrnn"
+
+
 def test_gates_follow_the_units_where_only_these_are_given():
     assert TrainConfig(latent_dim=8).gated == 4
     assert TrainConfig(latent_dim=200).gated == 20

@@ -21,6 +21,10 @@ from palrnn.runs.record import RunRecord
 _LEAST_HELD_OUT = 40
 # a training of so many updates is measured so often on the way, and the best model is kept
 _LONG_TRAINING, _MEASURED = 10_000, 10
+# an AL-RNN of the usual size learns a series of fewer rows by heart; of so few columns a shallow PLRNN, whose
+# state is the observation, does not
+_SHORT, _FEW_COLUMNS = 1500, 6
+_OF_SHORT: dict[str, Any] = {"family": "shallow", "hidden": 50, "forcing": Forcing.generalised(0.1)}
 
 
 def reconstruct(
@@ -56,6 +60,9 @@ def reconstruct(
 
     - ``latent_dim`` (M) and ``gated`` (P): how rich a model. Fewer gates make a model that is easier to read,
       more make one that fits stronger nonlinearity. ``config=TrainConfig.paper()`` has the paper's settings.
+      A series of fewer than 1,500 rows to train on and two to six columns, which an AL-RNN of the usual size
+      would learn by heart, gets a shallow PLRNN with 50 hidden units, forced by a tenth at every step, unless
+      one of ``family``, ``latent_dim``, ``gated`` is given.
     - ``tau``: steps between forcings. None takes the time over which the part to train on remembers itself
       (`suggest_tau`). ``forcing`` is any `Forcing` instead.
     - ``lags`` and ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`), for
@@ -171,6 +178,15 @@ def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Data
     return Dataset.prepare(series if x is None else x, **(known | dict(given)))
 
 
+def is_short(dataset: Dataset) -> bool:
+    """Return whether there are so few rows, of few columns, that a shallow PLRNN is the better start.
+
+    Its state is what is observed: of a single column, or one with its past, that is rarely all there is.
+    """
+    columns = len(dataset.columns)
+    return 2 <= columns <= _FEW_COLUMNS and dataset.lags == 1 and dataset.training_steps < _SHORT
+
+
 def _config(
     dataset: Dataset, config: TrainConfig, given: dict[str, Any], model: Surrogate | None
 ) -> TrainConfig:
@@ -180,8 +196,14 @@ def _config(
         given |= {"family": family_name(model), **sizes}
     known = config.model_fields_set | given.keys()
     choices: dict[str, Any] = {"sequence_length": dataset.sequence_length(config.sequence_length)}
-    if not known & {"forcing", "tau"}:
+    if is_short(dataset) and not known & {"family", "latent_dim", "gated", "hidden"}:
+        choices |= _OF_SHORT
+    if known & {"alpha", "final_alpha", "alpha_schedule"}:
+        choices.pop("forcing", None)
+    if not known & {"forcing", "tau"} and "forcing" not in choices:
         choices["tau"] = dataset.suggested_tau
+    elif "tau" in known:
+        choices.pop("forcing", None)
     updates = given.get("updates", config.updates)
     if not known & {"keep", "evaluate_every"} and isinstance(updates, int) and updates >= _LONG_TRAINING:
         choices |= {"keep": "best", "evaluate_every": updates // _MEASURED}
