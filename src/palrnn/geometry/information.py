@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from palrnn.engine.checks import Floats, as_floats, as_int
+from palrnn.engine.checks import Floats
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, quiet
-from palrnn.engine.seeds import generator
 from palrnn.geometry.config import InformationConfig
+from palrnn.geometry.operators import InformationParts
 from palrnn.inference import Filtered
 
 
@@ -23,7 +23,7 @@ class IndefiniteInformationWarning(UserWarning):
     """The observed information has no trace to compare, or too few samples to be positive at all."""
 
 
-class ObservedInformation(ABC):
+class ObservedInformation(InformationParts):
     """The observed information of one segment, its parts and their errors, and how the filter fared.
 
         observed = complete - missing,     missing = missing_state + missing_switching      (eq. louis)
@@ -51,11 +51,6 @@ class ObservedInformation(ABC):
 
     @property
     @abstractmethod
-    def parameters(self) -> int:
-        """p, the number of drift parameters."""
-
-    @property
-    @abstractmethod
     def score(self) -> Floats:
         """The mean complete-data score ``(p,)``; under the exact target, the gradient of the log evidence."""
 
@@ -76,21 +71,12 @@ class ObservedInformation(ABC):
 
     @property
     @abstractmethod
-    def traces(self) -> dict[str, float]:
-        """The traces of all parts by name, and ``mir``, without building a matrix."""
-
-    @property
-    @abstractmethod
     def leave_one_out(self) -> tuple[Self, ...]:
         """The same estimate without each of the passes; nothing if there is one pass."""
 
     def build(self, progress: Progress = quiet) -> None:
         """Build the matrices now, and report on it; otherwise they are built when asked for."""
         progress(1, 1, {"trace": float(np.trace(self.observed))})
-
-    @abstractmethod
-    def product(self, v: Floats) -> Floats:
-        """Return the product of ``observed`` with ``v (p,)``."""
 
     @property
     def missing(self) -> Floats:
@@ -115,50 +101,6 @@ class ObservedInformation(ABC):
             return math.nan
         return math.sqrt(len(without) - 1) * float(np.std(without))
 
-    @property
-    def trace_complete(self) -> float:
-        """tr E[I_comp | x]."""
-        return self.traces["complete"]
-
-    @property
-    def trace_missing(self) -> float:
-        """tr Cov(s | x)."""
-        return self.traces["missing"]
-
-    @property
-    def trace_observed(self) -> float:
-        """tr of ``observed``."""
-        return self.traces["observed"]
-
-    @property
-    def trace_missing_state(self) -> float | None:
-        """tr of ``missing_state``."""
-        return self.traces.get("missing_state")
-
-    @property
-    def trace_missing_switching(self) -> float | None:
-        """tr of ``missing_switching``."""
-        return self.traces.get("missing_switching")
-
-    @property
-    def mir(self) -> float:
-        """The missing-information ratio 1 - tr(observed) / tr(complete)."""
-        return self.traces["mir"]
-
-    @property
-    def missing_dimensions(self) -> float:
-        """tr(complete^+ missing): missing information, counted in directions that have lost all of theirs.
-
-        Under the exact target, more than ``informed_dimensions`` means that the log evidence is not concave
-        at these parameters; under the paper's it says so of the recipe only.
-        """
-        return self._dimensions[0]
-
-    @property
-    def informed_dimensions(self) -> int:
-        """The rank of ``complete``: p, less the directions on which the complete data do not depend."""
-        return self._dimensions[1]
-
     @cached_property
     def _dimensions(self) -> tuple[float, int]:
         pin_blas()
@@ -166,26 +108,6 @@ class ObservedInformation(ABC):
         kept = vectors[:, values > 1e-10 * values[-1]]
         left = (kept * (self.observed @ kept)).sum(axis=0) / values[-kept.shape[1] :]
         return kept.shape[1] - float(left.sum()), kept.shape[1]
-
-    def __matmul__(self, v: ArrayLike) -> Floats:
-        """Multiply the observed information by ``v (p,)`` or ``(p, k)`` without building it."""
-        vectors, size = as_floats(v, "v"), self.parameters
-        if vectors.ndim not in (1, 2) or vectors.shape[0] != size:
-            raise ValueError(f"v must be ({size},) or ({size}, k), got {vectors.shape}")
-        pin_blas()
-        columns = [self.product(np.ascontiguousarray(column)) for column in np.atleast_2d(vectors.T)]
-        return columns[0] if vectors.ndim == 1 else np.stack(columns, axis=1)
-
-    def leading(self, k: int = 50, *, seed: int = 0) -> tuple[Floats, Floats]:
-        """Return the ``k`` largest eigenvalues of the observed information and their vectors, by Lanczos."""
-        from scipy.sparse.linalg import LinearOperator, eigsh
-
-        pin_blas()
-        size = self.parameters
-        k = as_int(k, "k", least=1, most=size - 1)
-        operator = LinearOperator((size, size), matvec=lambda v: self.product(v.ravel()), dtype=np.float64)
-        values, vectors = eigsh(operator, k=k, which="LA", v0=generator(seed).standard_normal(size))
-        return values[::-1].copy(), vectors[:, ::-1].copy()
 
     @property
     def steps(self) -> int:

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.engine.checks import Floats, as_floats, as_int, as_series, frozen
+from palrnn.engine.checks import Floats, as_int, as_series, frozen
 from palrnn.engine.gaps import refuse_gap_at_start
 from palrnn.engine.kernel import pin_blas
-from palrnn.engine.seeds import generator
+from palrnn.geometry.operators import SymmetricOperator
 from palrnn.geometry.sensitivity import Sensitivity, forced_states, forcing_strengths, sensitivity
 from palrnn.model import PALRNN, Forcing, Noise, Surrogate, as_forcing, as_noise, drift_of
 from palrnn.model.engine import step
@@ -37,7 +37,7 @@ class ForcedDivergenceError(ValueError):
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class ITFOperator:
+class ITFOperator(SymmetricOperator):
     """The ITF Fisher of ``model`` along the forced rollout on ``x (T, N)``, without its p x p matrix.
 
     ``operator @ v`` multiplies by a vector ``(p,)`` or a matrix ``(p, k)``; `trace`, `leading` and `dense`
@@ -98,25 +98,22 @@ class ITFOperator:
             object.__setattr__(self, name, value)
 
     @property
+    def parameters(self) -> int:
+        """p, the number of drift parameters."""
+        return int(self.model.theta.size)
+
+    @property
     def shape(self) -> tuple[int, int]:
         """``(p, p)``."""
-        size = int(self.model.theta.size)
-        return size, size
+        return self.parameters, self.parameters
 
     @property
     def max_rank(self) -> int:
         """What the rank cannot exceed: the number of predictions seen, at most ``(T - 1) N``, and p."""
         return min(int(np.count_nonzero(~np.isnan(self.x[1:]))), self.shape[0])
 
-    def __matmul__(self, v: ArrayLike) -> Floats:
-        vectors = as_floats(v, "v")
-        if vectors.ndim not in (1, 2) or vectors.shape[0] != self.shape[0]:
-            raise ValueError(f"v must be ({self.shape[0]},) or ({self.shape[0]}, k), got {vectors.shape}")
-        pin_blas()
-        columns = [self._product(np.ascontiguousarray(column)) for column in np.atleast_2d(vectors.T)]
-        return columns[0] if vectors.ndim == 1 else np.stack(columns, axis=1)
-
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
+        """Return the product with ``v (p,)``."""
         return self._sensitivity.cotangent(self._weighted(self._sensitivity.tangent(v)))
 
     def _weighted(self, forward: Floats) -> Floats:
@@ -155,17 +152,6 @@ class ITFOperator:
         if self._whiten is None:
             return self._sensitivity.trace()
         return float(sum(np.square(rows).sum() for rows in self._rows()))
-
-    def leading(self, k: int = 50, *, seed: int = 0) -> tuple[Floats, Floats]:
-        """Return the ``k`` largest eigenvalues, largest first, and their vectors ``(p, k)``, by Lanczos."""
-        from scipy.sparse.linalg import LinearOperator, eigsh
-
-        pin_blas()
-        k = as_int(k, "k", least=1, most=self.shape[0] - 1)
-        start = generator(seed).standard_normal(self.shape[0])
-        operator = LinearOperator(self.shape, matvec=lambda v: self._product(v.ravel()), dtype=np.float64)
-        values, vectors = eigsh(operator, k=k, which="LA", v0=start)
-        return values[::-1].copy(), vectors[:, ::-1].copy()
 
     def dense(self) -> Floats:
         """Return the matrix ``(p, p)``, symmetric and positive semidefinite by construction."""

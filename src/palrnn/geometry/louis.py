@@ -26,10 +26,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import HUGE, Floats, as_floats, as_int, as_shape
+from palrnn.engine.checks import HUGE, Floats, as_shape
 from palrnn.engine.kernel import pin_blas
-from palrnn.engine.seeds import generator
 from palrnn.geometry.kernels import sampled
+from palrnn.geometry.operators import InformationParts
 from palrnn.geometry.traces import louis_traces
 from palrnn.model import ALRNN, PALRNN
 from palrnn.model.families.alrnn_layout import row_indices
@@ -37,7 +37,7 @@ from palrnn.model.inputs import checked_inputs
 
 
 @dataclass(frozen=True, eq=False)
-class LouisTerms:
+class LouisTerms(InformationParts):
     """The terms of Louis' identity, kept in factors; the ``(p, p)`` matrices are built when asked for.
 
     ``blocks (M, M+2+K, M+2+K)``: E[I_comp], one block over [A_i, W_i, h_i, C_i] per latent row.
@@ -101,36 +101,6 @@ class LouisTerms:
         return None if self.missing_state is None else self.missing - self.missing_state
 
     @property
-    def trace_complete(self) -> float:
-        """tr E[I_comp | x]."""
-        return float(self.complete_traces.mean())
-
-    @property
-    def trace_missing(self) -> float:
-        """tr Cov(s | x)."""
-        return self._traces["missing"][0]
-
-    @property
-    def trace_observed(self) -> float:
-        """tr of the observed information, without building it."""
-        return self._traces["observed"][0]
-
-    @property
-    def trace_missing_state(self) -> float | None:
-        """tr of ``missing_state``; None with one state per path."""
-        return self._traces["missing_state"][0] if "missing_state" in self._traces else None
-
-    @property
-    def trace_missing_switching(self) -> float | None:
-        """tr of ``missing_switching``; None with one state per path."""
-        return self._traces["missing_switching"][0] if "missing_switching" in self._traces else None
-
-    @property
-    def mir(self) -> float:
-        """The missing-information ratio 1 - tr(observed) / tr(complete)."""
-        return self._traces["mir"][0]
-
-    @property
     def standard_errors(self) -> dict[str, float]:
         """Monte Carlo standard errors of the traces and of ``mir``, by leaving out one path at a time.
 
@@ -138,21 +108,6 @@ class LouisTerms:
         given one pass of the filter; they are NaN with two paths.
         """
         return {name: error for name, (_, error) in self._traces.items()}
-
-    @property
-    def missing_dimensions(self) -> float:
-        """tr(complete^+ missing): missing information, counted in directions that have lost all of theirs.
-
-        Unbiased however few the samples. Where it exceeds S K - 1, the rank of ``missing``, the estimate of
-        ``observed`` must have negative directions; where it exceeds ``informed_dimensions``, the log
-        evidence itself is not concave at these parameters.
-        """
-        return self._dimensions[0]
-
-    @property
-    def informed_dimensions(self) -> int:
-        """The rank of ``complete``: p, less the directions on which no sample depends."""
-        return self._dimensions[1]
 
     @property
     def needed_samples(self) -> int:
@@ -169,27 +124,21 @@ class LouisTerms:
             informed += int(kept.sum())
         return missing, informed
 
-    def __matmul__(self, v: ArrayLike) -> Floats:
-        """Multiply the observed information by ``v (p,)`` or ``(p, k)`` without building it."""
-        vectors = as_floats(v, "v")
-        size = self.scores.shape[2]
-        if vectors.ndim not in (1, 2) or vectors.shape[0] != size:
-            raise ValueError(f"v must be ({size},) or ({size}, k), got {vectors.shape}")
-        product = -(self._factor.T @ (self._factor @ vectors))
+    @property
+    def parameters(self) -> int:
+        """p, the number of drift parameters."""
+        return int(self.scores.shape[2])
+
+    def product(self, v: Floats) -> Floats:
+        """Return the product of ``observed`` with ``v (p,)``, or with all columns of ``(p, k)``."""
+        product = -(self._factor.T @ (self._factor @ v))
         at = self._rows
-        product[at] += np.einsum("iab,ib...->ia...", self.blocks, vectors[at])
+        product[at] += np.einsum("iab,ib...->ia...", self.blocks, v[at])
         return product
 
-    def leading(self, k: int = 50, *, seed: int = 0) -> tuple[Floats, Floats]:
-        """Return the ``k`` largest eigenvalues of the observed information and their vectors, by Lanczos."""
-        from scipy.sparse.linalg import LinearOperator, eigsh
-
-        pin_blas()
-        size = self.scores.shape[2]
-        k = as_int(k, "k", least=1, most=size - 1)
-        operator = LinearOperator((size, size), matvec=lambda v: self @ v.ravel(), dtype=np.float64)
-        values, vectors = eigsh(operator, k=k, which="LA", v0=generator(seed).standard_normal(size))
-        return values[::-1].copy(), vectors[:, ::-1].copy()
+    def __matmul__(self, v: ArrayLike) -> Floats:
+        """Multiply the observed information by ``v (p,)`` or ``(p, k)`` without building it."""
+        return self.product(self._checked(v))
 
     @property
     def _deviations(self) -> tuple[Floats, Floats]:

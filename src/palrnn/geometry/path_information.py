@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from palrnn.engine.checks import Floats, as_floats, as_shape
+from palrnn.engine.checks import Floats, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.geometry import closed_forms
+from palrnn.geometry.operators import SymmetricOperator
 from palrnn.geometry.path_moments import PathMoments, linear_path, path_moments
 from palrnn.geometry.score_map import ScoreMap, bend, has_gate_parameters, is_linear, score_map
 from palrnn.inference.particle_filter import checked_series
@@ -28,7 +29,7 @@ Codes = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class PathInformation:
+class PathInformation(SymmetricOperator):
     """What ``x (T, N)`` says about the drift of ``model`` if its gates were ``codes (T-1, P)``.
 
     Matrices are ``(p, p)``, of the whole segment; ``observed`` is minus the Hessian of ``log_likelihood``,
@@ -94,16 +95,14 @@ class PathInformation:
         """tr of ``complete``, without building it."""
         return closed_forms.complete_trace(*self._parts, self.precision) - float(np.trace(self._bend))
 
-    def __matmul__(self, v: ArrayLike) -> Floats:
-        vectors, size = as_floats(v, "v"), self.scores.size
-        if vectors.ndim not in (1, 2) or vectors.shape[0] != size:
-            raise ValueError(f"v must be ({size},) or ({size}, k), got {vectors.shape}")
-        pin_blas()
-        columns = [
-            closed_forms.observed_product(self.moments, self.scores, column) - self._bent(column)
-            for column in np.atleast_2d(vectors.T)
-        ]
-        return columns[0] if vectors.ndim == 1 else np.stack(columns, axis=1)
+    @property
+    def parameters(self) -> int:
+        """p, the number of drift parameters."""
+        return self.scores.size
+
+    def product(self, v: Floats) -> Floats:
+        """Return the product of ``observed`` with ``v (p,)``."""
+        return closed_forms.observed_product(self.moments, self.scores, v) - self._bent(v)
 
     @property
     def precision(self) -> Floats:
