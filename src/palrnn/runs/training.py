@@ -95,12 +95,8 @@ def reconstruct(
     data, training = sorted_settings(given | settings)
     if model is not None and not isinstance(x, Dataset):
         data = {"lags": 1} | data  # what the model observes is decided already
-    dataset = _dataset(x, data, before)
-    if len(dataset.reference) < _LEAST_HELD_OUT:
-        raise ValueError(
-            f"x must leave {_LEAST_HELD_OUT} steps to judge the model by, got {len(dataset.reference)}: "
-            "give a longer series or a larger test_fraction"
-        )
+    known = {} if before is None or before.data is None else before.data.model_dump(exclude_none=True)
+    dataset = prepared(x, data, known, "the run was trained on")
     if config is None and before is not None:
         config = before.training
     config = _config(dataset, config or TrainConfig(), training, model)
@@ -160,22 +156,31 @@ def sorted_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
     return data, {name: value for name, value in given.items() if name not in of_data}
 
 
-def _dataset(x: Any, given: Mapping[str, Any], before: RunRecord | None) -> Dataset:
-    """Return the dataset of ``x``; settings that are not given are as before, if there was a run before."""
+def prepared(x: Any, given: Mapping[str, Any], known: dict[str, Any], work: str, **fixed: Any) -> Dataset:
+    """Return the dataset of ``x``, long enough to judge a model by; settings not given are as before.
+
+    ``known`` are those from before, if there are any, and ``work`` is what was done then, for errors.
+    """
     if isinstance(x, Dataset):
         if given:
             raise ValueError(f"{min(given)} is a setting of Dataset.prepare, which has made x already")
-        return x
-    known = {} if before is None or before.data is None else before.data.model_dump(exclude_none=True)
-    series = known.pop("series", None)
-    if x is None and series in (None, IN_MEMORY):
-        again = "" if series is None else ", again: the run was trained on data in memory"
-        raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
-    if x is not None and series_name(x) != series:
-        known = {}
-    if known.get("inputs") == IN_MEMORY and "inputs" not in given:
-        raise ValueError("inputs must be given, again: the run was trained on inputs in memory")
-    return Dataset.prepare(series if x is None else x, **(known | dict(given)))
+        dataset = x
+    else:
+        series = known.pop("series", None)
+        if x is None and series in (None, IN_MEMORY):
+            again = "" if series is None else f", again: {work} data in memory"
+            raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
+        if x is not None and series_name(x) != series:
+            known = {}
+        if known.get("inputs") == IN_MEMORY and "inputs" not in given:
+            raise ValueError(f"inputs must be given, again: {work} inputs in memory")
+        dataset = Dataset.prepare(series if x is None else x, **(known | dict(given) | fixed))
+    if len(dataset.reference) < _LEAST_HELD_OUT:
+        raise ValueError(
+            f"x must leave {_LEAST_HELD_OUT} steps to judge the model by, got {len(dataset.reference)}: "
+            "give a longer series or a larger test_fraction"
+        )
+    return dataset
 
 
 def is_short(dataset: Dataset) -> bool:

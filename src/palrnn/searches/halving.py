@@ -14,7 +14,7 @@ import numpy as np
 from palrnn.data import Dataset, DataSettings, suggest_lags
 from palrnn.data.embedding import usual_delay
 from palrnn.data.packing import pack
-from palrnn.data.source import IN_MEMORY, series_name
+from palrnn.data.source import IN_MEMORY
 from palrnn.engine.checks import as_float, as_int
 from palrnn.engine.folders import writable_folder
 from palrnn.engine.progress import Progress, listening
@@ -23,7 +23,7 @@ from palrnn.forcing import TrainConfig, check_training
 from palrnn.model import Forcing, checkpoint_from_bytes
 from palrnn.model.surrogate import family
 from palrnn.runs import Reconstruction, RunRecord, SearchTable
-from palrnn.runs.training import is_short
+from palrnn.runs.training import is_short, prepared
 from palrnn.searches.folder import SearchFolder, SearchSettings
 from palrnn.searches.pace import affordable_updates
 from palrnn.searches.parts import parts, raw_training, training_inputs
@@ -36,7 +36,7 @@ from palrnn.sweeps import run as run_tasks
 
 #: The budget where nobody gives one.
 MINUTES = 5.0
-_LEAST_HELD_OUT, _MOST_MINUTES = 40, 100_000.0
+_MOST_MINUTES = 100_000.0
 #: Other ways to give forcing; settings of training that are known by these names, too.
 _NUMBERS = ("tau", "alpha", "final_alpha", "alpha_schedule")
 
@@ -84,7 +84,8 @@ def search(
     folder = None if run is None else SearchFolder(run)
     before = None if folder is None else folder.read_settings()
     data, choices = _sorted_settings(settings)
-    dataset = _dataset(x, data, before)
+    known = {} if before is None else before.series.model_dump(exclude_none=True)
+    dataset = prepared(x, data, known, "the search was of", lags=1)
     if on_data is not None:
         on_data(dataset)
     given: dict[str, Any] = {
@@ -233,31 +234,6 @@ def _sorted_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
             raise ValueError(f"{name} must have a value to try, got {quoted(value)}")
         choices[name] = [each.to_dict() if isinstance(each, Forcing) else each for each in values]
     return data, choices
-
-
-def _dataset(x: Any, given: Mapping[str, Any], before: SearchSettings | None) -> Dataset:
-    """Return the series without its past; settings that are not given are as before."""
-    if isinstance(x, Dataset):
-        if given:
-            raise ValueError(f"{min(given)} is a setting of Dataset.prepare, which has made x already")
-        dataset = x
-    else:
-        known = {} if before is None else before.series.model_dump(exclude_none=True)
-        series = known.pop("series", None)
-        if x is None and series in (None, IN_MEMORY):
-            again = "" if series is None else ", again: the search was of data in memory"
-            raise ValueError(f"x must be given{again}: a series, a file, or the name of a system")
-        if x is not None and series_name(x) != series:
-            known = {}
-        if known.get("inputs") == IN_MEMORY and "inputs" not in given:
-            raise ValueError("inputs must be given, again: the search was of inputs in memory")
-        dataset = Dataset.prepare(series if x is None else x, **(known | dict(given) | {"lags": 1}))
-    if len(dataset.reference) < _LEAST_HELD_OUT:
-        raise ValueError(
-            f"x must leave {_LEAST_HELD_OUT} steps to judge the model by, got {len(dataset.reference)}: "
-            "give a longer series or a larger test_fraction"
-        )
-    return dataset
 
 
 def _families(names: Sequence[str]) -> tuple[str, ...]:
