@@ -32,8 +32,8 @@ _ROOMS = {
         itf_gradient itf_loss train train_many
     """,
     "inference": """
-        Evidence FewPathsWarning FilterConfig FilterDiedError Filtered Forecast PathPosterior Smoothed
-        Stepper path_posterior rbpf resample smooth windowed_evidence
+        BandCalibration Evidence FewPathsWarning FilterConfig FilterDiedError Filtered Forecast PathPosterior
+        Smoothed Stepper hindcasts path_posterior rbpf resample smooth windowed_evidence
     """,
     "geometry": """
         Bars GeometryComparison GeometryConfig ITFOperator IndefiniteInformationWarning InformationConfig

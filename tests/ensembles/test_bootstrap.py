@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import palrnn
+from palrnn.ensembles.variation import resembling, varied
 from palrnn.ensembles.work import resampled
 from palrnn.geometry import gibbs_posterior
 
@@ -71,6 +72,58 @@ def test_the_spread_of_a_response_to_inputs_is_around_the_response(method):
     assert np.isfinite(found.error_bars(steps=200, discard=20).lyapunov).all()
     with pytest.raises(ValueError, match="inputs must be the 1 that base was trained with, got 0"):
         palrnn.bootstrap(x, base=first, **how)
+
+
+def test_denoised_blocks_are_nearer_to_the_truth_than_noisy_ones():
+    rng, turn = np.random.default_rng(0), 0.995 * np.array([[0.98, -0.2], [0.2, 0.98]])
+    z = np.zeros((3100, 2))
+    for t in range(1, len(z)):
+        z[t] = turn @ z[t - 1] + 0.1 * rng.standard_normal(2)
+    x = z[100:] + 0.3 * z.std() * rng.standard_normal((3000, 2))
+    first = palrnn.reconstruct(x, updates=800, learning_rate=2e-2, **QUICK)
+    off = {}
+    for method in ("blocks", "denoised"):
+        found = palrnn.bootstrap(x, base=first, models=3, method=method, updates=800, workers=1)
+        parts = np.mean([linear_part(model) for model in found.models], axis=0)
+        off[method] = np.abs(parts - turn).max()
+    # three tenths of noise make a forced model contract by some eight per cent a step
+    assert off["denoised"] < 0.5 * off["blocks"]
+    assert off["blocks"] > 0.05
+
+
+def test_varied_models_differ_in_size_and_forcing_and_forecast_each_by_itself():
+    x = palrnn.lorenz63(1500, seed=0)
+    first = palrnn.reconstruct(x, latent_dim=8, gated=4, updates=60, sequence_length=50)
+    found = palrnn.bootstrap(x, base=first, models=5, method="varied", workers=1)
+    assert found.diverged + len(found.models) == 5
+    assert len({model.latent_dim for model in found.models}) > 1
+    assert all(model.latent_dim - model.gated == 4 for model in found.models)
+    ahead = found.forecast(x[:20], 6, paths=9, particles=8)
+    assert ahead.paths.shape[1:] == (6, 3)
+    assert len(ahead.paths) >= 9
+    # hidden units of other models mean something else
+    with pytest.raises(ValueError, match="posterior must share the hidden units"):
+        first.forecast(x[:20], 6, posterior=found)
+    bars = first.bars(found, count=3, steps=200, discard=20, gap_rows=0)
+    assert bars.draws.shape[0] == 3
+
+
+def test_settings_vary_within_their_bounds_and_models_unlike_the_data_are_left_out():
+    config = palrnn.TrainConfig(latent_dim=30, gated=20)
+    drawn = [varied(config, 0, k) for k in range(200)]
+    assert drawn[3] == varied(config, 0, 3)
+    gates = np.array([each.gated for each in drawn])
+    assert (gates.min() >= 12, gates.max() <= 32, gates.std() > 3) == (True, True, True)
+    assert {each.latent_dim - each.gated for each in drawn} == {10}
+    steady = [each for each in drawn if each.forcing.interval == 1]
+    assert 70 < len(steady) < 130
+    assert {each.forcing.interval for each in drawn if each not in steady} <= set(range(8, 33))
+    turn = np.array([[np.cos(0.1), -np.sin(0.1)], [np.sin(0.1), np.cos(0.1)]])
+    alike, dead, wild = (
+        palrnn.ALRNN(np.zeros(2), f * turn, np.zeros(2), np.eye(2), 0) for f in (1, 0.9, 1.1)
+    )
+    x = alike.rollout(np.array([1.0, 0.0]), 2000).states
+    assert resembling([alike, dead, alike, wild, alike], x) == [alike] * 3
 
 
 def test_an_ensemble_stands_in_for_a_posterior(base):

@@ -1,6 +1,7 @@
 """The filter row by row is the filter of the whole series; its forecasts are those of the model."""
 
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,6 +112,22 @@ def test_memory_does_not_grow_and_a_dead_filter_stays_dead():
     for _ in range(2):
         with pytest.raises(FilterDiedError, match=r"x\[3001\]"):
             stepper.update(np.full(2, 1e200))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_a_million_rows_take_no_more_memory_than_the_first():
+    model = gated_model(2, observed=2, latent=4, seed=1)
+    x = model.sample(np.zeros(2), 2000, seed=1).observations
+    stepper = Stepper(model, x[0], particles=8)
+    sizes = []
+    for k in range(1, 1_000_001):
+        stepper.update(x[k % len(x)])
+        if k % 100_000 == 0:
+            sizes.append(int(Path("/proc/self/statm").read_text().split()[1]))
+    # pages of 4 KB: a state of eight particles kept per row would be 250,000 of them
+    assert sizes[-1] - sizes[0] < 500
+    assert stepper.rows == 1_000_001
 
 
 def test_bad_rows_are_refused(example):

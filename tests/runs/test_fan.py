@@ -42,7 +42,7 @@ def test_the_noise_is_that_of_the_data(found):
 def test_what_comes_after_has_no_say_in_it(found):
     run = spiral()
     changed = run.held.copy()
-    changed[60:] *= 3.0
+    changed[510:] *= 3.0
     other = fan.fan(dataclasses.replace(run, reference=changed), None)
     assert other.noise == found.noise
     np.testing.assert_array_equal(other.forecast.paths, found.forecast.paths)
@@ -50,18 +50,32 @@ def test_what_comes_after_has_no_say_in_it(found):
 
 def test_bands_hold_about_as_much_as_they_say(found):
     # 6 x 300 x 2 values, correlated over some 50 steps: about 70 that are independent, so 0.9 +- 0.11 at
-    # three standard errors and one step of the grid of noises
+    # three standard errors
     assert found.coverage[0.9] == pytest.approx(0.9, abs=0.11)
     assert found.coverage[0.5] == pytest.approx(0.5, abs=0.18)
     assert (found.past.shape, found.truth.shape) == ((60, 2), (300, 2))
-    np.testing.assert_array_equal(found.past, spiral().held[:60])
-    np.testing.assert_array_equal(found.truth, spiral().held[60:360])
+    np.testing.assert_array_equal(found.past, spiral().held[450:510])
+    np.testing.assert_array_equal(found.truth, spiral().held[510:810])
+
+
+def test_bands_are_as_wide_as_the_first_half_asks_for():
+    run = spiral()
+    narrow = dataclasses.replace(run, model=PALRNN(run.model, 0.01, 0.03, 0.7))
+    own = narrow.forecast(run.held[450:510], 300, particles=32)
+    wider = fan.fan(narrow, None)
+    # noise a third of the true one: bands of their own hold half of it, and need three times the width
+    assert own.coverage(run.held[510:810], 0.9).mean() < 0.6
+    assert wider.coverage[0.9] > 0.8
+    assert "times as wide, and so they are" in wider.noise
+    # in a short series the first half has no room for a forecast
+    short = dataclasses.replace(narrow, reference=run.held[:500])
+    assert fan.fan(short, None).noise == "that of the model itself"
 
 
 def test_a_probabilistic_model_keeps_its_noise():
     run = spiral()
     own = dataclasses.replace(run, model=PALRNN(run.model, 0.03, 0.1, 0.7))
-    assert fan.fan(own, None).noise == "that of the model itself"
+    assert fan.fan(own, None).noise.startswith("that of the model itself")
 
 
 @pytest.mark.parametrize("make", [growing, tent, lambda: channels(20)])

@@ -50,7 +50,8 @@ def evaluate_command(
     bars: Annotated[
         str | None,
         typer.Option(
-            help="Error bars by blocks, seeds (trained anew), sandwich, temperature, none or likelihood."
+            help="Error bars by varied, blocks, denoised or seeds (trained anew), or likelihood, sandwich, "
+            "temperature, none."
         ),
     ] = None,
     draws: Annotated[int | None, typer.Option(help="Models behind each error bar (20).")] = None,

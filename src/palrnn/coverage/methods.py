@@ -6,14 +6,16 @@
   model, with noise by the likelihood), restricted to the directions that it identifies.
 - ``likelihood``: `likelihood_posterior`.
 - ``blocks``: a bootstrap of moving blocks, each model trained on from the first (`bootstrap`);
-  ``fresh blocks``: each from a random start; ``seeds``: other random starts on the same data.
+  ``fresh blocks``: each from a random start; ``seeds``: other random starts on the same data;
+  ``denoised blocks``: fresh blocks of the states that a smoother finds in the series (`cleaned`).
+- ``varied``: fresh blocks by models of different sizes and forcings (`varied`), which are tasks of their own.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ import numpy as np
 from palrnn.engine.checks import Floats, one_of
 from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import generator, kernel_seed
+from palrnn.ensembles.cleaning import cleaned, state_training
 from palrnn.ensembles.work import resampled
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
 from palrnn.geometry import gibbs_posterior, likelihood_posterior, observed_information
@@ -105,12 +108,20 @@ def _observed(work: Work) -> Drawn:
     return Drawn([model.drift.with_theta(theta) for theta in thetas], notes)
 
 
-def _ensemble(blocks: bool, warm: bool) -> Callable[[Work], Drawn]:
+def block_length(config: TrainConfig, rows: int) -> int:
+    """Return the rows of a block: two training sequences, at most a tenth of the data."""
+    return max(config.sequence_length, min(2 * config.sequence_length, rows // 10))
+
+
+def _ensemble(blocks: bool, warm: bool, states: bool = False) -> Callable[[Work], Drawn]:
     def draw(work: Work) -> Drawn:
-        found, lost = [], 0
-        length = max(work.config.sequence_length, min(2 * work.config.sequence_length, len(work.x) // 10))
+        found, lost, x = [], 0, work.x
+        if states:
+            x = cleaned(work.model, [x], work.config, seed=work.seed)[0][0]
+            work = replace(work, config=state_training(work.config))
+        length = block_length(work.config, len(work.x))
         for number in range(work.models):
-            trials = resampled([work.x], length, work.seed, number) if blocks else [work.x]
+            trials = resampled([x], length, work.seed, number) if blocks else [x]
             config = work.config.changed(seed=kernel_seed(work.seed, "member", number))
             config = config.changed(updates=work.warm_updates) if warm else config
             try:
@@ -131,4 +142,5 @@ _METHODS: dict[str, Callable[[Work], Drawn]] = {
     "blocks": _ensemble(blocks=True, warm=True),
     "fresh blocks": _ensemble(blocks=True, warm=False),
     "seeds": _ensemble(blocks=False, warm=False),
+    "denoised blocks": _ensemble(blocks=True, warm=False, states=True),
 }

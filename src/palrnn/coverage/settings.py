@@ -13,7 +13,16 @@ from palrnn.engine.config import Config, Count, Level
 SCALES = ("smoke", "quick", "full")
 TruthName = Literal["linear", "alrnn", "lorenz63", "rossler"]
 MethodName = Literal[
-    "itf laplace", "observed", "likelihood", "sandwich", "temperature", "blocks", "fresh blocks", "seeds"
+    "itf laplace",
+    "observed",
+    "likelihood",
+    "sandwich",
+    "temperature",
+    "blocks",
+    "fresh blocks",
+    "seeds",
+    "denoised blocks",
+    "varied",
 ]
 NoisePair = tuple[Level, Level]
 
@@ -41,6 +50,8 @@ class TruthSettings(Config):
             raise ValueError(f"noises of {self.name} must not be 0 and 0: nothing is left to chance")
         if self.name not in ("linear", "alrnn") and "likelihood" in self.methods:
             raise ValueError(f"methods of {self.name} must be without likelihood: few of its units are seen")
+        if self.name in ("linear", "alrnn") and "varied" in self.methods:
+            raise ValueError(f"methods of {self.name} must be without varied: its parameters are asked for")
         return self
 
 

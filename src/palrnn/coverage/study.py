@@ -101,9 +101,9 @@ def is_coverage_folder(folder: str | os.PathLike[str]) -> bool:
 
 
 def study_tasks(settings: CoverageSettings) -> list[Task]:
-    """Return all tasks, with what they need; of each truth the first data sets before any second ones."""
+    """Return all tasks, with what they need; all that is asked of first data sets before any second ones."""
     bars = [_bars(model, method, each) for model, method, each in _plan(settings)]
-    return closure([*bars, *_forecast_tasks(settings)])
+    return closure(sorted([*bars, *_forecast_tasks(settings)], key=lambda task: task.settings["number"]))
 
 
 def _bars(model: Task, method: str, each: TruthSettings) -> Task:

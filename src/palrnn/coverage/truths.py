@@ -19,8 +19,10 @@ from palrnn.engine.checks import Floats, one_of
 from palrnn.engine.seeds import generator
 from palrnn.forcing import TrainConfig
 from palrnn.invariants import fixed_points, lyapunov_spectrum
+from palrnn.invariants.free_run import free_run
 from palrnn.invariants.lyapunov import DivergenceError
 from palrnn.model import ALRNN, PALRNN, Forcing
+from palrnn.model.engine import codes
 
 _DISCARD = 500
 # steps behind an exponent: its own error is then a hundredth of a flow's
@@ -159,25 +161,33 @@ class Flow(Truth):
     def training(self, updates: int, rows: int) -> TrainConfig:
         """Return how a model of it is trained."""
         return TrainConfig(
-            latent_dim=20,
-            gated=8,
+            latent_dim=30,
+            gated=20,
+            input_noise=0.02,
             forcing=Forcing.identity(self.tau),
             updates=updates,
             sequence_length=min(200, rows // 10),
         )
 
     def measure(self, model: Any, standardizer: Standardizer, x: Floats) -> Floats:
-        """Return the largest exponent of ``model`` and the position of its fixed point, if it has it."""
+        """Return the largest exponent of ``model`` and the position of its fixed point, if it has it.
+
+        Fixed points are looked for in the regions that a free run visits near the true one.
+        """
         found = np.full(4, np.nan)
         try:
             how: dict[str, Any] = {"steps": _STEPS, "discard": 2000, "dt": self.dt, "k": 1}
             found[0] = lyapunov_spectrum(model, standardizer.transform(x[0]), **how).largest
         except DivergenceError:
             pass
-        points = fixed_points(model).points[:, : x.shape[1]]
-        if len(points):
-            away = np.linalg.norm(points - standardizer.transform(np.array(self.point)), axis=1)
-            if away.min() < _NEAR:
+        place = standardizer.transform(np.array(self.point))
+        states = free_run(model, standardizer.transform(x[0]), _STEPS // 2).states
+        close = np.linalg.norm(states[:, : x.shape[1]] - place, axis=1) < _NEAR
+        if close.any():
+            around = np.unique(codes(model, states[close]), axis=0)
+            points = fixed_points(model, within=around).points[:, : x.shape[1]]
+            away = np.linalg.norm(points - place, axis=1)
+            if len(points) and away.min() < _NEAR:
                 found[1:] = standardizer.inverse(points[away.argmin()])
         return found
 

@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from palrnn.coverage.methods import Work, drawn_models
+from palrnn.coverage.methods import Drawn, Work, block_length, drawn_models
 from palrnn.coverage.truths import dataset_seed, truth
 from palrnn.engine.checks import Floats
 from palrnn.engine.progress import quiet
+from palrnn.engine.seeds import kernel_seed
+from palrnn.ensembles.variation import resembling, varied
+from palrnn.ensembles.work import resampled
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
 from palrnn.geometry.bars import draws_interval
 from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
 from palrnn.sweeps import Kind, Task
 
 MODEL = Kind("model", "palrnn.coverage.work:train_model", ".safetensors")
+MEMBER = Kind("member", "palrnn.coverage.work:train_varied", ".safetensors", archived=False)
 BARS = Kind("bars", "palrnn.coverage.work:make_bars")
 #: Of the intervals.
 LEVELS = (0.5, 0.9)
@@ -32,7 +36,18 @@ def bars_task(model: Task, method: str, warm_updates: int, models: int, draws: i
     """Error bars around that model by one method."""
     amount = {"warm_updates": warm_updates, "models": models, "draws": draws}
     settings = {**model.settings, "method": method} | amount
-    return Task(BARS, settings, {"model": model}, label=f"{model.label} {method}")
+    needs = {"model": model}
+    if method == "varied":
+        needs |= member_tasks(model, models)
+    return Task(BARS, settings, needs, label=f"{model.label} {method}")
+
+
+def member_tasks(model: Task, count: int) -> dict[str, Task]:
+    """The models of a varied ensemble around that model, by their roles."""
+    return {
+        f"member {k + 1}": Task(MEMBER, {**model.settings, "member": k}, label=f"{model.label} model {k + 1}")
+        for k in range(count)
+    }
 
 
 def train_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
@@ -43,6 +58,26 @@ def train_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     except TrainingDivergedError as error:
         model = error.model
     return checkpoint_bytes(model, training={"config": config.model_dump(mode="json")})
+
+
+def train_varied(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
+    """Train one of a varied ensemble: on blocks drawn anew, from a random start, with settings of its own."""
+    x, config = dataset(settings)
+    seed, number = dataset_seed(settings["number"]), settings["member"]
+    config = varied(config, seed, number).changed(seed=kernel_seed(seed, "member", number))
+    try:
+        model = train(
+            resampled([x], block_length(config, len(x)), seed, number), config, progress=quiet
+        ).model
+    except TrainingDivergedError as error:
+        model = error.model
+    return checkpoint_bytes(model, training={"config": config.model_dump(mode="json")})
+
+
+def members(inputs: dict[str, bytes], x: Floats) -> list[Any]:
+    """Return the models of a varied ensemble that resemble the data."""
+    models = [checkpoint_from_bytes(data).drift for role, data in inputs.items() if role != "model"]
+    return resembling(models, x)
 
 
 def make_bars(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
@@ -59,7 +94,11 @@ def make_bars(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, A
         settings["draws"],
         dataset_seed(settings["number"]),
     )
-    found = drawn_models(settings["method"], work)
+    if settings["method"] == "varied":
+        kept = members(inputs, x)
+        found = Drawn(kept, {"left out": settings["models"] - len(kept)})
+    else:
+        found = drawn_models(settings["method"], work)
     values = np.array([known.measure(each, scale, raw) for each in found.models])
     result: dict[str, Any] = {"names": list(known.names), "truth": known.true_values(settings["process"])}
     result |= {"model": known.measure(model, scale, raw), "notes": found.notes}

@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,19 @@ from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_path,
 from palrnn.engine.folders import writable_folder
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
+from palrnn.ensembles.cleaning import cleaned, state_training
+from palrnn.ensembles.variation import resembling
 from palrnn.ensembles.work import BASE, DATA, ENOUGH_TRIALS, member_task
 from palrnn.forcing import TrainConfig
 from palrnn.geometry import InvariantErrorBars, invariant_error_bars
-from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
+from palrnn.inference import FilterDiedError, Forecast
+from palrnn.model import PALRNN, checkpoint_bytes, checkpoint_from_bytes
 from palrnn.runs import Reconstruction, reconstruct
 from palrnn.runs.training import sorted_settings
 from palrnn.sweeps import Engine, Store, Task, engine_for
 from palrnn.sweeps import run as run_tasks
 
-METHODS = ("blocks", "seeds")
+METHODS = ("blocks", "seeds", "denoised", "varied")
 _KIND = "ensemble"
 # a model that starts from the first one takes this part of its updates
 _WARM = 5
@@ -44,8 +47,10 @@ _WARM = 5
 class Ensemble:
     """Models of one series, and the first of them, ``base``, that they stand around.
 
-    ``models`` are those that did not diverge in training, ``diverged`` counts the others. Wherever a
-    posterior is asked for (forecasts, error bars of invariants) it may stand in for one.
+    ``models`` are those that did not diverge in training, ``diverged`` counts the others, and of a varied
+    ensemble those that do not go where the data go. Wherever a posterior is asked for (error bars of
+    invariants; forecasts, if its models have the hidden units of the first, as blocks do) it may stand in
+    for one.
     """
 
     base: Reconstruction
@@ -60,7 +65,7 @@ class Ensemble:
 
     @property
     def theta(self) -> Floats:
-        """The drift parameters of all models, ``(n, p)``."""
+        """The drift parameters of all models, ``(n, p)``, which must be of one size."""
         return np.array([model.theta for model in self.models])
 
     def sample(self, count: int, *, seed: int = 0) -> list[Any]:
@@ -78,6 +83,29 @@ class Ensemble:
         values = np.array([measure(model) for model in self.models], dtype=np.float64)
         low, high = np.nanquantile(values, [tail, 1.0 - tail], axis=0)
         return low, high
+
+    def forecast(
+        self, x: ArrayLike, steps: int, *, paths: int = 200, seed: int = 0, **settings: Any
+    ) -> Forecast:
+        """Return what may be observed after the rows ``x (T, N)``: paths of all models in equal parts.
+
+        Each model filters the rows by itself, with the noise of ``base`` (`Reconstruction.with_noise`); those
+        that lose them have no part. The settings are those of `Reconstruction.forecast`.
+        """
+        share, parts = -(-as_int(paths, "paths", least=1) // len(self.models)), list[Floats]()
+        calibration = settings.pop("calibration", None)
+        noise = self.base.probabilistic
+        for model in self.models:
+            own = PALRNN(model, noise.process, noise.observation, noise.gate_std, noise.initial)
+            one = replace(self.base, model=own)
+            try:
+                parts.append(one.forecast(x, steps, paths=share, seed=seed, **settings).paths)
+            except FilterDiedError as error:
+                lost = error
+        if not parts:
+            raise lost
+        made = Forecast(np.concatenate(parts))
+        return made if calibration is None else calibration(made)
 
     def error_bars(self, *, draws: int | None = None, **settings: Any) -> InvariantErrorBars:
         """Return the invariants of the models; the settings are those of `invariant_error_bars`."""
@@ -113,12 +141,17 @@ def bootstrap(
     ``method="blocks"`` draws moving blocks of the part to train on (whole trials, if there are ten or more)
     and trains each model on as many rows as there were, from the first model on. ``method="seeds"`` trains
     on the same data from other random starts (a deep ensemble): that is how much chance decides, not how
-    much the data do.
+    much the data do. ``method="denoised"`` draws blocks of the states that a smoother finds in the data, and
+    trains each model from a random start: data and chance together, and less of the bias that noise of
+    observation has on a forced model. It takes an AL-RNN, and a first model more. ``method="varied"`` draws
+    blocks, starts anew, and varies size, forcing, noise on the inputs and learning rate from model to model
+    (`varied`): the spread then shows some of the error that models of one kind share. It is the one for
+    invariants of chaotic models.
 
     - ``x`` is anything that `reconstruct` takes; ``base`` is what it returned, or None to do that first, with
       ``settings``.
     - ``block``: rows of a block (None: two training sequences, at most a tenth of the data).
-    - ``updates``: those of each model (None: a fifth of the first model's for blocks, all of them for seeds).
+    - ``updates``: those of each model (None: a fifth of the first model's for blocks, else all of them).
     - ``workers``: processes on this machine (None: one per core; then scripts need the usual
       ``if __name__ == "__main__":``; with 1 none is started), or a Dask cluster at ``scheduler``. The result
       does not depend on them.
@@ -143,6 +176,8 @@ def bootstrap(
             raise ValueError(
                 f"inputs must be the {base.drift.input_dim} that base was trained with, got {given}"
             )
+    if dataset.inputs is not None and method in ("denoised", "varied"):
+        raise ValueError(f"method must be blocks or seeds for a driven model, got {method!r}")
     with _place(run) as folder, listening(progress, "models") as report:
         first = base
         if first is None:
@@ -150,11 +185,15 @@ def bootstrap(
         config = _config(first, method, updates)
         trials = [first.standardizer.transform(trial) for trial in _raw(dataset)]
         drives = _drives(dataset, first)
+        if method == "denoised":
+            trials, config = cleaned(first.drift, trials, config, seed=seed)[0], state_training(config)
         how = {"method": method, "block": _block(trials, block, config), "seed": seed}
         with closing(engine_for(workers, scheduler)) as engine:
             found = _members(folder, first, (trials, drives), config, how, count, engine, report)
     checkpoints = [checkpoint_from_bytes(data) for data in found]
     alive = tuple(each.drift for each in checkpoints if not each.training["diverged"])
+    if method == "varied":
+        alive = tuple(resembling(alive, np.concatenate([*trials])))
     if not alive:
         raise RuntimeError("all models diverged in training: take a smaller learning_rate")
     return Ensemble(first, alive, method, len(checkpoints) - len(alive))
@@ -197,7 +236,7 @@ def _config(base: Reconstruction, method: str, updates: int | None) -> TrainConf
     usual = max(1, config.updates // _WARM) if method == "blocks" else config.updates
     number = usual if updates is None else as_int(updates, "updates", least=1)
     plain: Mapping[str, Any] = {"updates": number}
-    if method == "blocks":
+    if method != "seeds":
         plain = {"updates": number, "keep": "last", "evaluate_every": None}
     return config.changed(**plain)
 

@@ -11,6 +11,7 @@ from palrnn.data.packing import unpack, unpack_inputs
 from palrnn.engine.checks import Floats
 from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import generator, kernel_seed
+from palrnn.ensembles.variation import varied
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
 from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
 from palrnn.sweeps import Kind, Task
@@ -35,14 +36,17 @@ def missing(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
 
 
 def train_member(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
-    """Train one model: on blocks drawn anew, from the first model; or on the same series, from a new seed."""
+    """Train one model: on blocks drawn anew, from the first model or a new seed; or on the same series."""
     number, seed = int(settings["number"]), int(settings["seed"])
     trials, base = unpack(inputs["data"]), checkpoint_from_bytes(inputs["base"])
     drives = unpack_inputs(inputs["data"])
-    config = TrainConfig(**settings["config"]).changed(seed=kernel_seed(seed, "training", number))
+    config = TrainConfig(**settings["config"])
+    config = varied(config, seed, number) if settings["method"] == "varied" else config
+    config = config.changed(seed=kernel_seed(seed, "training", number))
     start = None
-    if settings["method"] == "blocks":
+    if settings["method"] != "seeds":
         trials, drives = _resampled_with_inputs(trials, drives, settings["block"], seed, number)
+    if settings["method"] == "blocks":
         start = base.drift
     notes: dict[str, Any] = {"number": number, "diverged": False}
     try:

@@ -1,5 +1,6 @@
 """Which gates were open: Kalman, resampling, the Rao-Blackwellised particle filter, smoothing, evidence."""
 
+from palrnn.inference.calibration import BandCalibration, hindcasts
 from palrnn.inference.diagnostics import FilterDiagnostics
 from palrnn.inference.evidence import Evidence, windowed_evidence
 from palrnn.inference.forecasts import Forecast

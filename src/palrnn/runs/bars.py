@@ -72,7 +72,7 @@ def posterior(run: Reconstruction, method: str, data: Any, settings: BarSettings
 def digest(draws: ModelDraws, settings: BarSettings) -> str:
     """Return a name for the models that are drawn."""
     models = draws.sample(settings.count, seed=settings.seed)
-    thetas = np.array([drift_of(model).theta for model in models])
+    thetas = np.concatenate([drift_of(model).theta for model in models])
     return hashlib.sha256(thetas.tobytes()).hexdigest()[:20]
 
 
@@ -104,7 +104,9 @@ def measured(
 
     def extra(drift: Any) -> dict[str, float]:
         rows = run.x[first : first + settings.gap_rows]
-        return {"curvature gap": gap(run.probabilistic.with_drift(drift), rows, run.forcing)}
+        known = run.probabilistic
+        model = PALRNN(drift, known.process, known.observation, known.gate_std, known.initial)
+        return {"curvature gap": gap(model, rows, run.forcing)}
 
     return model_bars(
         draws,

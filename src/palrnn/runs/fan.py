@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from palrnn.engine.checks import Floats
-from palrnn.engine.gaps import whole_rows
-from palrnn.inference import FilterDiedError, Forecast, rbpf
+from palrnn.inference import BandCalibration, FilterDiedError, Forecast, rbpf
+from palrnn.inference.calibration import spaced
 from palrnn.invariants import Scorecard
 from palrnn.model import PALRNN
 from palrnn.report.view import Fan
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LEVELS = (0.5, 0.9)
 _SEEN, _AHEAD, _LEAST, _MOST = 60, 300, 50, 500
 _ORIGINS, _PATHS, _PARTICLES = 6, 200, 32
+# forecasts behind the width of the bands
+_BEHIND = 12
 # Lyapunov times to look ahead
 _TIMES = 4.0
 # deviations, in standardised units, among which noise is chosen; gates as hard as the model was trained with
@@ -29,26 +31,43 @@ def fan(run: Reconstruction, card: Scorecard | None) -> Fan | str:
     """Return forecasts of held-out stretches, or words on why there are none.
 
     Each follows 60 rows that are filtered, and looks four Lyapunov times ahead where there is a positive
-    exponent. A model without noise gets the process and observation noise, out of a few, under which the
-    rows before the first forecast are most likely; nothing that comes after has a say in it.
+    exponent. They are of the second half of the held-out part. The first half says how wide their bands have
+    to be (`BandCalibration`), if a forecast fits into it; a model without noise gets the process and
+    observation noise, out of a few, under which the first rows are most likely. Nothing that comes after has
+    a say in it.
     """
     ahead = min(_steps(run, card), len(run.held) // 2)
     seen = min(_SEEN, len(run.held) - ahead)
-    begins = _begins(run.held, seen, ahead)
+    half = len(run.held) // 2
+    cut = half if half >= seen + ahead else 0
+    begins = cut + spaced(run.held[cut:], seen + ahead, _ORIGINS)
     if not len(begins) or seen < 2:
         return f"of {len(run.held)} held-out rows none without gaps has {seen + ahead} after it"
+    earlier = spaced(run.held[:cut], seen + ahead, _BEHIND)
+    first = int(earlier[0] if len(earlier) else begins[0])
     model, noise = run, "that of the model itself"
     if not isinstance(run.model, PALRNN):
-        chosen = likeliest_noise(run, slice(begins[0], begins[0] + seen))
+        chosen = likeliest_noise(run, slice(first, first + seen))
         if chosen is None:
             return "the filter loses the model on the rows before, whatever the noise"
-        model = run.with_noise(chosen[0], chosen[1], _GATE)
+        # a first row is a measurement of its state
+        model = run.with_noise(chosen[0], chosen[1], _GATE, max(chosen))
         levels = f"process {chosen[0]:g} and observation {chosen[1]:g} deviations"
         noise = f"{levels}, the likeliest for the rows seen"
-    made = [_one(model, int(begin), seen, ahead) for begin in begins]
-    found = [each for each in made if each is not None]
+    found, behind = (
+        [each for each in (_one(model, int(begin), seen, ahead) for begin in places) if each is not None]
+        for places in (begins, earlier)
+    )
     if not found:
         return "the filter loses the model on the rows before"
+    if behind:
+        widths = BandCalibration.fit((forecast, truth) for _, truth, forecast in behind)
+        found = [(past, truth, widths(forecast)) for past, truth, forecast in found]
+        low, high = widths.factors.min(), widths.factors.max()
+        noise += (
+            f"; the first half of the held-out rows says that bands must be {low:.2g} to {high:.2g} times as "
+            "wide, and so they are"
+        )
     held = {
         level: float(np.nanmean([forecast.coverage(truth, level) for _, truth, forecast in found]))
         for level in LEVELS
@@ -80,7 +99,7 @@ def likeliest_noise(run: Reconstruction, rows: slice) -> tuple[float, float] | N
 
 
 def _evidence(run: Reconstruction, rows: slice, process: float, observation: float) -> float:
-    model = run.with_noise(process, observation, _GATE).probabilistic
+    model = run.with_noise(process, observation, _GATE, max(process, observation)).probabilistic
     inputs = None if run.s is None else run.s[rows]
     try:
         found = rbpf(model, run.x[rows], particles=_PARTICLES, target="exact", inputs=inputs)
@@ -96,14 +115,6 @@ def _steps(run: Reconstruction, card: Scorecard | None) -> int:
     if known is None or not known > 0:
         return _AHEAD
     return int(np.clip(_TIMES / (known * (run.dt or 1.0)), _LEAST, _MOST))
-
-
-def _begins(x: Floats, seen: int, ahead: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return rows without gaps, evenly spaced, that ``seen + ahead - 1`` others follow."""
-    possible = np.flatnonzero(whole_rows(x)[: max(0, len(x) - seen - ahead + 1)])
-    if not len(possible):
-        return possible
-    return np.unique(possible[np.linspace(0, len(possible) - 1, _ORIGINS).astype(np.int64)])
 
 
 def _one(run: Reconstruction, begin: int, seen: int, ahead: int) -> tuple[Floats, Floats, Forecast] | None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats, as_float, as_int
+from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.seeds import generator
 from palrnn.geometry import ModelDraws
-from palrnn.inference import Forecast, Stepper, rbpf, smooth
+from palrnn.inference import Forecast, Stepper, hindcasts, rbpf, smooth
 from palrnn.invariants.free_run import free_run
 from palrnn.model import BOUND, PALRNN, Forcing, Surrogate
 from palrnn.model.engine import step
@@ -144,6 +144,7 @@ def forecast(
 
     ``inputs (T + steps, K)``, in the model's coordinates, drive it. ``settings`` are those of `Stepper`.
     """
+    _check_coordinates(model, posterior)
     rows = standardizer.transform(x)
     drive = [None] * len(rows) if inputs is None else list(inputs[: len(rows)])
     how: dict[str, Any] = {"seed": seed, "target": "exact"} | settings
@@ -154,3 +155,31 @@ def forecast(
     coming = None if inputs is None else inputs[len(rows) :]
     ahead = stepper.forecast(steps, inputs=coming, paths=paths, seed=seed, drifts=drifts)
     return Forecast(standardizer.inverse(ahead.paths))
+
+
+def _check_coordinates(model: PALRNN, posterior: ModelDraws | None) -> None:
+    """Refuse models that started from other seeds: their hidden units mean something else."""
+    hidden = model.drift.latent_dim > model.drift.observed_dim
+    if hidden and getattr(posterior, "method", "blocks") != "blocks":
+        raise ValueError("posterior must share the hidden units of the model: use its own forecast")
+
+
+def hindcast(
+    model: PALRNN,
+    x: ArrayLike,
+    steps: int,
+    standardizer: Standardizer,
+    *,
+    posterior: ModelDraws | None = None,
+    paths: int = 200,
+    seed: int = 0,
+    **settings: Any,
+) -> list[tuple[Forecast, Floats]]:
+    """Return `hindcasts` within raw ``x (T, N)``, raw."""
+    if model.drift.input_dim:
+        raise ValueError("hindcasts are for models without inputs")
+    _check_coordinates(model, posterior)
+    rows = standardizer.transform(as_series(x, dim=model.drift.observed_dim, allow_nan=True))
+    drifts = None if posterior is None else posterior.sample(paths, seed=seed)
+    made = hindcasts(model, rows, steps, drifts=drifts, paths=paths, seed=seed, **settings)
+    return [(Forecast(standardizer.inverse(ahead.paths)), standardizer.inverse(came)) for ahead, came in made]

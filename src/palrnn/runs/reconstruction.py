@@ -16,11 +16,18 @@ from palrnn.engine.config import Config
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.geometry import Bars, GeometryComparison, InvariantErrorBars, ModelDraws, compare_geometries
-from palrnn.inference import Evidence, FilterDiagnostics, Filtered, Forecast, rbpf, windowed_evidence
+from palrnn.inference import (
+    BandCalibration,
+    Evidence,
+    FilterDiagnostics,
+    Filtered,
+    Forecast,
+    rbpf,
+    windowed_evidence,
+)
 from palrnn.invariants import Scorecard, Verdict, scorecard
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Forcing, as_forcing
-from palrnn.model.inputs import checked_inputs
 from palrnn.report.document import write_report
 from palrnn.report.view import Run
 from palrnn.runs import bars, prediction, tuning, view
@@ -104,6 +111,7 @@ class Reconstruction(RunState):
         paths: int = 200,
         seed: int = 0,
         posterior: ModelDraws | None = None,
+        calibration: BandCalibration | None = None,
         **settings: Any,
     ) -> Forecast:
         """Return what may be observed after the rows ``x (T, N)``, sampled, in raw coordinates.
@@ -112,13 +120,23 @@ class Reconstruction(RunState):
         which targets the model itself unless they say otherwise.
         Paths differ by the state they start from, by process and observation noise, and, with a
         ``posterior``, by drifts drawn from it. A driven model needs raw ``inputs (T + steps, K)``: those of
-        the rows of ``x``, and of the rows to come.
+        the rows of ``x``, and of the rows to come. With a ``calibration``, of `hindcasts` of data that are
+        known, bands are as wide as they had to be there.
         """
         rows = as_series(x, dim=self.drift.observed_dim, allow_nan=True)
         steps, count = as_int(steps, "steps", least=1), as_int(paths, "paths", least=1)
         how: dict[str, Any] = {"inputs": self._inputs(inputs, len(rows) + steps), "posterior": posterior}
         how |= {"paths": count, "seed": seed} | settings
-        return prediction.forecast(self.probabilistic, rows, steps, self.standardizer, **how)
+        made = prediction.forecast(self.probabilistic, rows, steps, self.standardizer, **how)
+        return made if calibration is None else calibration(made)
+
+    def hindcasts(self, x: ArrayLike, steps: int, **settings: Any) -> list[tuple[Forecast, Floats]]:
+        """Return forecasts within ``x (T, N)``, training data say, and the rows that came, both raw.
+
+        `BandCalibration.fit` makes of them what `forecast` calls ``calibration``. The settings are those of
+        `palrnn.hindcasts`, and a ``posterior``. It is for models without inputs.
+        """
+        return prediction.hindcast(self.probabilistic, x, steps, self.standardizer, **settings)
 
     def impute(
         self,
@@ -358,16 +376,6 @@ class Reconstruction(RunState):
                     how: dict[str, Any] = {"progress": progress} if name == "tuning" else {}
                     results[name] = getattr(self, name)(*asked, **how)
         return view.view(self, results)
-
-    def _rows_of_inputs(self, rows: slice) -> Floats | None:
-        """Return the standardised inputs of some held-out rows; None of an autonomous model."""
-        s = self.s
-        return None if s is None else s[rows]
-
-    def _inputs(self, inputs: ArrayLike | None, length: int) -> Floats | None:
-        """Return raw ``inputs (length, K)`` in the model's coordinates; None of an autonomous model."""
-        given = checked_inputs(self.drift, inputs, length)
-        return None if given is None else self.scaled_inputs(given)
 
     def _once(
         self,

@@ -170,6 +170,16 @@ class RunState(Display):
         changes = {name: v for name, v in (given | {"gate_std": gate_std}).items() if v is not None}
         return replace(self, model=replace(self.probabilistic, **changes)) if changes else self
 
+    def _rows_of_inputs(self, rows: slice) -> Floats | None:
+        """Return the standardised inputs of some held-out rows; None of an autonomous model."""
+        s = self.s
+        return None if s is None else s[rows]
+
+    def _inputs(self, inputs: ArrayLike | None, length: int) -> Floats | None:
+        """Return raw ``inputs (length, K)`` in the model's coordinates; None of an autonomous model."""
+        given = checked_inputs(self.drift, inputs, length)
+        return None if given is None else self.scaled_inputs(given)
+
     def fingerprint(self) -> str:
         """Return a digest of all that an analysis can depend on, but for its settings."""
         data = checkpoint_bytes(

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from palrnn.engine.kernel import kernel
+from palrnn.engine.kernel import copy, kernel
 
 _ROOT = math.sqrt(2.0 * math.pi)
 
@@ -29,68 +29,114 @@ def innovations(theta, units, gated, deviations, gate_std, start, x, error, vari
     order. Coordinates of a row are taken one after the other; one that is NaN says nothing, and has error 0
     and variance 1.
     """
-    M, seen = units, x.shape[1]
-    A, h = theta[:M], theta[M + M * M :]
-    W = theta[M : M + M * M].reshape(M, M)
+    M = units
     noise = deviations * deviations
     m, V = start.copy(), np.zeros((M, M))
+    _begin(noise, x.shape[1], V)
+    F, FV, parts = np.empty((M, M)), np.empty((M, M)), np.empty((4, M))
+    for t in range(x.shape[0] - 1):
+        _predict(theta, M, gated, noise, gate_std, m, V, F, FV, parts)
+        _condition(x[t + 1], noise, m, V, parts[3], error[t], variance[t])
+
+
+@kernel
+def filtered(theta, units, gated, deviations, gate_std, start, x, means, covs, maps, coming, spreads):
+    """Filter ``x (T, N)`` as `innovations` does; write beliefs and the linear maps between them.
+
+    ``means (T, M)`` and ``covs (T, M, M)`` are those given each row and those before, ``coming``, ``spreads``
+    the same before the row is seen (nothing at 0), and ``maps (T-1, M, M)`` the F of each step.
+    """
+    M = units
+    noise = deviations * deviations
+    m, V = start.copy(), np.zeros((M, M))
+    _begin(noise, x.shape[1], V)
+    F, FV, parts = np.empty((M, M)), np.empty((M, M)), np.empty((4, M))
+    error, variance = np.empty(x.shape[1]), np.empty(x.shape[1])
+    copy(m, means[0])
+    copy(V, covs[0])
+    for t in range(x.shape[0] - 1):
+        _predict(theta, M, gated, noise, gate_std, m, V, F, FV, parts)
+        copy(F, maps[t])
+        copy(m, coming[t + 1])
+        copy(V, spreads[t + 1])
+        _condition(x[t + 1], noise, m, V, parts[3], error, variance)
+        copy(m, means[t + 1])
+        copy(V, covs[t + 1])
+
+
+@kernel
+def _begin(noise, seen, V):
+    """Write the covariance of the first state."""
+    M = V.shape[0]
     for i in range(M):
         V[i, i] = noise[M + i] if i < seen else noise[i]
-    a, y, extra = np.ones(M), np.empty(M), np.zeros(M)
-    F, FV, new = np.empty((M, M)), np.empty((M, M)), np.empty(M)
-    for t in range(x.shape[0] - 1):
+
+
+@kernel
+def _predict(theta, units, gated, noise, gate_std, m, V, F, FV, parts):
+    """Bring the belief ``m (M,)``, ``V (M, M)`` a step on; write its map ``F``; the rest is scratch."""
+    M = units
+    A, h = theta[:M], theta[M + M * M :]
+    W = theta[M : M + M * M].reshape(M, M)
+    a, y, extra, new = parts[0], parts[1], parts[2], parts[3]
+    for i in range(M):
+        a[i], y[i], extra[i] = 1.0, m[i], 0.0
+        if i >= M - gated:
+            mu, nu = m[i], max(V[i, i], 1e-300)
+            s = math.sqrt(nu + gate_std * gate_std)
+            alpha, beta = mu / s, nu / (s * s)
+            chance = 0.5 * math.erfc(-alpha * 0.7071067811865476)
+            density = math.exp(-0.5 * alpha * alpha) / _ROOT
+            y[i] = mu * chance + beta * s * density
+            square = (mu * mu + nu) * chance + 2.0 * mu * beta * s * density
+            square -= beta * beta * s * mu * density
+            a[i] = (square - mu * y[i]) / nu
+            extra[i] = max(square - y[i] * y[i] - a[i] * a[i] * nu, 0.0)
+    for i in range(M):
+        total = A[i] * m[i] + h[i]
+        for j in range(M):
+            total += W[i, j] * y[j]
+            F[i, j] = W[i, j] * a[j]
+        F[i, i] += A[i]
+        new[i] = total
+    for i in range(M):
+        m[i] = new[i]
+        for j in range(M):
+            total = 0.0
+            for k in range(M):
+                total += F[i, k] * V[k, j]
+            FV[i, j] = total
+    for i in range(M):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(M):
+                total += FV[i, k] * F[j, k]
+            for k in range(M - gated, M):
+                total += W[i, k] * extra[k] * W[j, k]
+            V[i, j] = total
+            V[j, i] = total
+        V[i, i] += noise[i]
+
+
+@kernel
+def _condition(row, noise, m, V, new, error, variance):
+    """Condition the belief on a row, one coordinate after the other; write errors and their variances."""
+    M = m.shape[0]
+    for n in range(row.shape[0]):
+        error[n], variance[n] = 0.0, 1.0
+        if math.isnan(row[n]):
+            continue
+        s = V[n, n] + noise[M + n]
+        e = row[n] - m[n]
+        error[n], variance[n] = e, s
         for i in range(M):
-            y[i] = m[i]
-            if i >= M - gated:
-                mu, nu = m[i], max(V[i, i], 1e-300)
-                s = math.sqrt(nu + gate_std * gate_std)
-                alpha, beta = mu / s, nu / (s * s)
-                chance = 0.5 * math.erfc(-alpha * 0.7071067811865476)
-                density = math.exp(-0.5 * alpha * alpha) / _ROOT
-                y[i] = mu * chance + beta * s * density
-                square = (mu * mu + nu) * chance + 2.0 * mu * beta * s * density
-                square -= beta * beta * s * mu * density
-                a[i] = (square - mu * y[i]) / nu
-                extra[i] = max(square - y[i] * y[i] - a[i] * a[i] * nu, 0.0)
+            new[i] = V[i, n] / s
         for i in range(M):
-            total = A[i] * m[i] + h[i]
-            for j in range(M):
-                total += W[i, j] * y[j]
-                F[i, j] = W[i, j] * a[j]
-            F[i, i] += A[i]
-            new[i] = total
-        for i in range(M):
-            m[i] = new[i]
-            for j in range(M):
-                total = 0.0
-                for k in range(M):
-                    total += F[i, k] * V[k, j]
-                FV[i, j] = total
+            m[i] += new[i] * e
         for i in range(M):
             for j in range(i + 1):
-                total = 0.0
-                for k in range(M):
-                    total += FV[i, k] * F[j, k]
-                for k in range(M - gated, M):
-                    total += W[i, k] * extra[k] * W[j, k]
-                V[i, j] = total
-                V[j, i] = total
-            V[i, i] += noise[i]
-        for n in range(seen):
-            error[t, n], variance[t, n] = 0.0, 1.0
-            if math.isnan(x[t + 1, n]):
-                continue
-            s = V[n, n] + noise[M + n]
-            e = x[t + 1, n] - m[n]
-            error[t, n], variance[t, n] = e, s
-            for i in range(M):
-                new[i] = V[i, n] / s
-            for i in range(M):
-                m[i] += new[i] * e
-            for i in range(M):
-                for j in range(i + 1):
-                    V[i, j] -= new[i] * new[j] * s
-                    V[j, i] = V[i, j]
+                V[i, j] -= new[i] * new[j] * s
+                V[j, i] = V[i, j]
 
 
 @kernel

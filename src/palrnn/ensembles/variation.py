@@ -1,0 +1,74 @@
+"""Models that differ in how they were made: a multi-model ensemble, as climate science has them.
+
+A small model is not the system, and models of one size, forcing and learning rate share most of their error:
+their spread, over data or random starts, does not show it. Where size, forcing, noise on the inputs and
+learning rate are drawn anew for each model, the errors differ, and the spread shows more of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from palrnn.engine.checks import Floats
+from palrnn.engine.seeds import generator
+from palrnn.forcing import TrainConfig
+from palrnn.invariants import dstsp
+from palrnn.invariants.free_run import free_run
+from palrnn.model import Forcing
+
+# by what factor gates and the interval of forcing go up or down, and the learning rate
+_SIZE, _INTERVAL, _RATE = 1.6, 2.0, 2.0
+_STRENGTHS, _NOISES = (0.05, 0.5), (0.005, 0.05)
+_USUAL_INTERVAL = 16
+# a free run as long as this, long after its start, is held against the data
+_STEPS, _DISCARD = 5000, 15_000
+_TIMES, _MORE = 2.0, 0.5
+
+
+def varied(config: TrainConfig, seed: int, number: int) -> TrainConfig:
+    """Return the settings of model ``number``: ``config`` with what is a matter of choice drawn anew.
+
+    The number of gates (and of units with them) varies by a factor of 1.6 up or down, the learning rate by 2;
+    half of the models are forced at intervals of half to twice those of ``config`` (16, where it has none),
+    half at every step with a strength of 0.05 to 0.5; noise on the inputs is 0.005 to 0.05. All are uniform
+    in their logarithm.
+    """
+    rng = generator(seed, "variation", number)
+
+    def between(low: float, high: float) -> float:
+        return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+    gated = max(1, round(config.gated * between(1 / _SIZE, _SIZE))) if config.gated else 0
+    every = max(1, round((config.tau if config.tau > 1 else _USUAL_INTERVAL) * between(0.5, _INTERVAL)))
+    strength = between(*_STRENGTHS)
+    return config.changed(
+        latent_dim=config.latent_dim - config.gated + gated,
+        gated=gated,
+        forcing=Forcing.identity(every) if rng.random() < 0.5 else Forcing.generalised(strength),
+        input_noise=between(*_NOISES),
+        learning_rate=config.learning_rate * between(1 / _RATE, _RATE),
+    )
+
+
+def resembling(models: Sequence[Any], x: Floats) -> list[Any]:
+    """Return those of ``models`` that go where the data ``x (T, N)`` go, in the models' coordinates.
+
+    Training may end with a model that diverges, or that rests or circles, sooner or later. A model is left
+    out if the D_stsp of its free run, from 15,000 steps on, is more than twice the median over all, and half
+    a unit above that.
+    """
+    scores = np.array([_distance(model, x) for model in models])
+    return [
+        model
+        for model, score in zip(models, scores, strict=True)
+        if np.isfinite(score) and score <= _TIMES * np.median(scores) + _MORE
+    ]
+
+
+def _distance(model: Any, x: Floats) -> float:
+    whole = x[~np.isnan(x).any(axis=1)]
+    run = free_run(model, whole[0], _STEPS, _DISCARD)
+    return float("inf") if run.diverged else dstsp(run.observed, x).value
