@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from palrnn.engine.kernel import copy, kernel
+from palrnn.engine.kernel import kernel
+from palrnn.engine.products import copy
 
 _ROOT = math.sqrt(2.0 * math.pi)
 
