@@ -173,11 +173,12 @@ def errors_listing(repeats: pd.DataFrame, truth: pd.DataFrame) -> Listing:
         samples, exact = _within(repeats, column, MODEL), _within(closed, own, MODEL)
         cells = ["" if math.isnan(value) else f"{value:.2g}" for value in (between, samples, exact)]
         rows.append([words, *cells])
-    models, runs = repeats.groupby(MODEL).ngroups, repeats["again"].nunique()
+    seeds = repeats.groupby(MODEL)["again"].nunique()
+    models, runs = int((seeds > 1).sum()), repeats["again"].nunique()
     columns = ["", "between models", "Monte Carlo, eight samples", "Monte Carlo, closed forms"]
     words = (
         "Standard deviations: between models that differ in their seed only, by closed forms under the "
-        f"paper's target ({len(alike)} models); of one model over {runs} seeds of the filter, by eight "
+        f"paper's target ({len(alike)} models); of one model over up to {runs} seeds of the filter, by eight "
         f"samples ({models} models); and over two seeds by closed forms "
         f"({closed.groupby(MODEL).ngroups} models). What is larger than the first column cannot "
         "tell one model from another."
