@@ -217,6 +217,16 @@ def test_help_and_import_do_not_wait_for_the_heavy_libraries():
     assert done.stderr.strip() == "[]"
 
 
+def test_training_does_not_wait_for_pictures_and_statistics():
+    code = (
+        "import sys, palrnn.runs, palrnn.report.sections.invariants; "
+        "heavy = {'scipy.stats', 'scipy.spatial', 'scipy.optimize', 'matplotlib', 'pandas'}; "
+        "print(sorted(heavy & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_help_takes_a_moment():
     code = (
         "import resource, subprocess, sys; words = [sys.executable, '-m', 'palrnn.cli.main', '--help']; "

@@ -37,6 +37,7 @@ def _sources(tmp_path, columns, index=None):
             {"when": "tells the time"},
             1800.0,
         ),
+        ({"a": X[:, 0], "remark": ["dry", "a bit wet"] * 30}, ("a",), {"remark": "holds words"}, None),
         # no counts: it falls once, it stays once, it is the only column, it rises unevenly and not in front
         ({"a": np.r_[np.arange(59), 3], "b": X[:, 0]}, ("a", "b"), {}, None),
         ({"a": np.r_[np.arange(59), 58], "b": X[:, 0]}, ("a", "b"), {}, None),
@@ -56,6 +57,16 @@ def test_files_and_data_frames_agree_on_what_is_observed(tmp_path, columns, used
     for path in (tmp_path / "a.csv", tmp_path / "a.parquet"):
         assert tuple(column_names(path)) == used
         assert load_series(path).shape == (60, len(used))
+
+
+def test_a_column_with_a_number_somewhere_or_asked_for_holds_no_remarks(tmp_path):
+    for words in (["dry"] * 59 + ["1.5"], ["1,5"] * 60, ["dry"] * 59 + ["nan"]):
+        frame = pd.DataFrame({"a": X[:, 0], "b": words})
+        frame.to_csv(tmp_path / "a.csv", index=False)
+        with pytest.raises(SeriesError, match="is not a number"):
+            load_series(tmp_path / "a.csv")
+    with pytest.raises(SeriesError, match="column b, line 2: 'dry' is not a number"):
+        load_series(tmp_path / "a.csv", columns=["b"])
 
 
 def test_columns_decide(tmp_path):

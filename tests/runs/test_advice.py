@@ -42,6 +42,12 @@ def test_what_is_so_already_is_not_advised():
     assert len(found) == 2
 
 
+def test_a_training_that_was_cut_short_is_told_so_first():
+    words = advice(Verdict("fair", ("why",), ("score",)), TrainConfig(updates=300), DRIFT)
+    assert words[0] == "updates = 30,000, the default (now 300)"
+    assert sum("updates" in each for each in words) == 1
+
+
 def test_after_a_search_a_longer_one_is_advised():
     found = advice(Verdict("fair", ("why",), ("rests",)), TrainConfig(), DRIFT, searched=True)
     assert found == ("a longer search: twice the minutes, or more rows",)

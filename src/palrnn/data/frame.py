@@ -8,7 +8,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from palrnn.data.table import SeriesError, Table, Wanted, choose, labelled, without_counters
+from palrnn.data.table import (
+    PEEKED,
+    SeriesError,
+    Table,
+    Wanted,
+    choose,
+    labelled,
+    without_counters,
+    without_words,
+)
 from palrnn.engine.checks import Floats
 from palrnn.engine.text import printable, quoted
 
@@ -29,6 +38,8 @@ def frame_table(frame: Any, wanted: Wanted, where: str = "x") -> Table:
     names = [printable(name) for name in frame.columns]
     dated = bool(names) and pd.api.types.is_datetime64_any_dtype(frame.dtypes.iloc[0])
     choice = choose(where, names, wanted, dated=dated)
+    if wanted.columns is None:
+        choice = without_words(choice, names, lambda i: frame.iloc[:PEEKED, i].tolist())
     values = [column_values(where, frame.iloc[:, i], names[i]) for i in choice.observed]
     labels = None
     if choice.trial is not None:

@@ -8,16 +8,17 @@ They are the columns asked for, or else all but these:
   dates;
 - a column that only counts: one that rises by the same step from row to row, or that only rises and is called
   like a time, or is the first one and of whole numbers (a year, an index). A straight line is no observation
-  of an autonomous system.
+  of an autonomous system;
+- a column that holds words in every row: remarks.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,13 @@ _JITTER = 0.05
 MOST_VALUES = 2**28
 #: The most columns, and the most trials; each of them needs a name.
 MOST_NAMES = 2**20
+
+
+#: How many rows are looked at before a column is taken for remarks.
+PEEKED = 1000
+# rows that must hold words, and what words are: no digits, and nothing that says that a value is missing
+_REMARKS = 10
+_WORDS = re.compile(r"(?!(?:nan|na|n/a|null|none|inf|infinity)$)[^\W\d]\D*", re.IGNORECASE)
 
 
 class SeriesError(ValueError):
@@ -190,6 +198,23 @@ def choose(where: str, names: Sequence[str], wanted: Wanted, *, dated: bool = Fa
         reason = "tells the trial" if i in label else "tells the time" if i == time else "not asked for"
         left_out[names[i] or str(i + 1)] = reason
     return Choice(observed, label[0] if label else None, time, left_out)
+
+
+def without_words(choice: Choice, names: Sequence[str], cells: Callable[[int], Sequence[Any]]) -> Choice:
+    """Leave out columns that say words in every row: remarks beside the numbers, not damaged numbers.
+
+    ``cells(i)`` are the first values of column i.
+    """
+    reasons = {}
+    for i in choice.observed:
+        first = cells(i)
+        if len(first) >= _REMARKS and all(isinstance(x, str) and _WORDS.fullmatch(x.strip()) for x in first):
+            reasons[i] = "holds words"
+    numbers = [i for i in choice.observed if i not in reasons]
+    if not reasons or not numbers:
+        return choice
+    said = {names[i] or str(i + 1): reason for i, reason in reasons.items()}
+    return choice._replace(observed=numbers, left_out=choice.left_out | said)
 
 
 def _found(where: str, names: Sequence[str], columns: Sequence[str]) -> list[int]:

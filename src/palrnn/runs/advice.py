@@ -33,6 +33,11 @@ def advice(
         found.append("more rows to judge by (a larger test_fraction, a longer series), or fewer columns")
     if causes == {"blind"}:
         return tuple(found)  # nothing else speaks against the model
+    usual = TrainConfig().updates
+    brief = config.updates < usual // 2
+    if brief:
+        # nothing else can be told from a training that was cut short
+        found.append(f"updates = {usual:,}, the default (now {config.updates:,})")
     if drift.observed_dim == 1:
         found.append(f"one column is rarely enough: lags = {_LAGS} adds past values")
     if "diverges" in causes:
@@ -52,7 +57,7 @@ def advice(
             found.append(
                 f"latent_dim = {sizes[0]}, gated = {sizes[1]} (now {config.latent_dim}, {config.gated})"
             )
-        if config.updates * _MORE <= _MOST:
+        if not brief and config.updates * _MORE <= _MOST:
             found.append(f"updates = {_MORE * config.updates:,} (now {config.updates:,})")
     found.append(f"another seed (now {config.seed})")
     found.append(_SEARCH)

@@ -39,6 +39,7 @@ from palrnn.data.table import (
     is_date,
     is_time,
     refuse_size,
+    without_words,
 )
 from palrnn.engine.checks import Floats
 from palrnn.engine.text import printable, quoted
@@ -89,6 +90,8 @@ def _read(file: Path, wanted: Wanted, separators: tuple[str, ...], remarks: str)
                 names, width = names[:-1], width - 1
         second = next(iter(peeked), None) if headed else first
         choice = choose(where, names, wanted, dated=second is not None and is_date(second[1][0]))
+        if headed and wanted.columns is None:
+            choice = without_words(choice, names, lambda i: [row[i] for _, row in peeked if len(row) > i])
         return _table(where, body, [name or str(i + 1) for i, name in enumerate(names)], names, choice)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.data.readers.registry import reader
-from palrnn.data.table import Labels, SeriesError, Table, Wanted, choose, refuse_size
+from palrnn.data.table import PEEKED, Labels, SeriesError, Table, Wanted, choose, refuse_size, without_words
 from palrnn.engine.checks import Floats
 from palrnn.engine.text import printable, quoted
 
@@ -35,6 +35,8 @@ def read_parquet(file: Path, wanted: Wanted) -> Table:
         names = [printable(field.name) for field in fields]
         dated = bool(fields) and pa.types.is_temporal(fields[0].type)
         choice = choose(str(file), names, wanted, dated=dated)
+        if wanted.columns is None:
+            choice = without_words(choice, names, lambda i: _first_words(held, fields[i]))
         if rows:
             refuse_size(str(file), (rows, len(choice.observed)))
         clock = fields[choice.time].name if choice.time is not None else next(iter(index), None)
@@ -60,6 +62,14 @@ def read_parquet(file: Path, wanted: Wanted) -> Table:
         times=times,
         left_out=choice.left_out,
     )
+
+
+def _first_words(held: Any, field: Any) -> list[Any]:
+    """Return the first values of a column of text, and none of another."""
+    if not _is_text(field):
+        return []
+    batch = next(held.iter_batches(batch_size=PEEKED, columns=[field.name]), None)
+    return [] if batch is None else batch.column(0).to_pylist()
 
 
 class _Columns(NamedTuple):
