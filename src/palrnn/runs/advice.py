@@ -28,11 +28,10 @@ def advice(
     if searched and causes != {"blind"}:
         return (_LONGER,)
     config = config or TrainConfig(latent_dim=drift.latent_dim, gated=drift.gated)
-    found = []
-    if "blind" in causes:
-        found.append("more rows to judge by (a larger test_fraction, a longer series), or fewer columns")
+    more = "more rows to judge by (a larger test_fraction, a longer series), or fewer columns"
     if causes == {"blind"}:
-        return tuple(found)  # nothing else speaks against the model
+        return (more,)  # nothing else speaks against the model
+    found = []
     usual = TrainConfig().updates
     brief = config.updates < usual // 2
     if brief:
@@ -59,6 +58,8 @@ def advice(
             )
         if not brief and config.updates * _MORE <= _MOST:
             found.append(f"updates = {_MORE * config.updates:,} (now {config.updates:,})")
+    if "blind" in causes:
+        found.append(more)
     found.append(f"another seed (now {config.seed})")
     found.append(_SEARCH)
     return tuple(found)

@@ -117,8 +117,9 @@ def filter_path(path, inputs, filtered, predicted, covs, ahead):
         copy(mean, filtered[t])
         copy(cov, covs[t])
         product(path.J[t], filtered[t], mean)
+        bias = path.b[t]
         for i in range(dim):
-            mean[i] += path.b[t, i]
+            mean[i] += bias[i]
         sandwich(path.J[t], covs[t], path.Q, cov, work)
         copy(mean, predicted[t + 1])
         copy(cov, ahead[t + 1])
@@ -177,8 +178,9 @@ def smooth_path(path, filtered, predicted, covs, ahead, moments):
         for i in range(dim):
             change[i] = moments.mean[t + 1, i] - predicted[t + 1, i]
         product(gain, change, moments.mean[t])
+        mean = moments.mean[t]
         for i in range(dim):
-            moments.mean[t, i] += filtered[t, i]
+            mean[i] += filtered[t, i]
         product(precision, change, moments.residual[t, :dim])
         copy(precision, moments.slope[t, :dim])
         product(precision, drop, work)
