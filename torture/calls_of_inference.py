@@ -25,6 +25,7 @@ _PATHS: Kinds = {
     "lags": v.size().without("none"),
 }
 _MISMATCH: Kinds = {"ridge": v.number(above=0.0), "k": v.size()}
+_LARGE: Kinds = {"most_dense": v.size(0), "lanczos": None}
 
 
 #: What the autonomous models of this table refuse.
@@ -169,7 +170,7 @@ def _geometry() -> dict[str, Row]:
             },
         ),
         "InformationConfig": Row({}, _BAYES_CONFIG | _PATHS),
-        "GeometryConfig": Row({}, _BAYES_CONFIG | _PATHS | _MISMATCH),
+        "GeometryConfig": Row({}, _BAYES_CONFIG | _PATHS | _MISMATCH | _LARGE),
         "curvature_gap": Row(
             {"itf": fisher, "observed": fisher, "steps": 20},
             {"itf": v.array(fisher), "observed": v.array(fisher), "steps": v.size()},

@@ -15,7 +15,14 @@ import palrnn
 from palrnn.data import Standardizer, lorenz63, suggest_tau
 from palrnn.engine.progress import quiet
 from palrnn.forcing import itf_loss
-from palrnn.geometry import compare_geometries, curvature_gap, itf_fisher, laplace, observed_information
+from palrnn.geometry import (
+    InformationConfig,
+    compare_geometries,
+    curvature_gap,
+    itf_fisher,
+    laplace,
+    observed_information,
+)
 from palrnn.inference import FilterDiagnostics
 from palrnn.invariants import dstsp, lyapunov_spectrum
 from palrnn.model import ALRNN, PALRNN, Forcing, Noise
@@ -200,7 +207,9 @@ def test_geometry_is_that_of_the_room(result):
 
 
 def _louis_settings():
-    return {name: value for name, value in TINY.geometry.budget.items() if name not in ("ridge", "k")}
+    return {
+        name: value for name, value in TINY.geometry.budget.items() if name in InformationConfig.model_fields
+    }
 
 
 def test_geometry_anchor_and_tracking_use_the_forcing_of_the_training():
