@@ -27,6 +27,7 @@ from torture.public_calls import rows
 
 #: What people do not construct: results, exceptions, and what families and policies are made from.
 RESULTS = {
+    "BandCalibration",
     "Bars",
     "Checkpoint",
     "Comparison",

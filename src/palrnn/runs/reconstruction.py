@@ -16,15 +16,8 @@ from palrnn.engine.config import Config
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.geometry import Bars, GeometryComparison, InvariantErrorBars, ModelDraws, compare_geometries
-from palrnn.inference import (
-    BandCalibration,
-    Evidence,
-    FilterDiagnostics,
-    Filtered,
-    Forecast,
-    rbpf,
-    windowed_evidence,
-)
+from palrnn.inference import Evidence, FilterDiagnostics, Filtered, Forecast, rbpf, windowed_evidence
+from palrnn.inference.calibration import BandCalibration
 from palrnn.invariants import Scorecard, Verdict, scorecard
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Forcing, as_forcing
@@ -133,8 +126,9 @@ class Reconstruction(RunState):
     def hindcasts(self, x: ArrayLike, steps: int, **settings: Any) -> list[tuple[Forecast, Floats]]:
         """Return forecasts within ``x (T, N)``, training data say, and the rows that came, both raw.
 
-        `BandCalibration.fit` makes of them what `forecast` calls ``calibration``. The settings are those of
-        `palrnn.hindcasts`, and a ``posterior``. It is for models without inputs.
+        `BandCalibration.fit` makes of them what `forecast` calls ``calibration``. There are 40 ``origins``,
+        each with 60 rows ``seen`` and 200 ``paths``, unless ``settings`` say otherwise; they may have a
+        ``posterior``, and settings of the filter. It is for models without inputs.
         """
         return prediction.hindcast(self.probabilistic, x, steps, self.standardizer, **settings)
 
