@@ -140,7 +140,8 @@ def layout_of(found: Graph) -> Floats:
     scale = centred.std(axis=0)
     if places.shape[1] < 2 or len(places) < 3 or not (scale > 0).any():
         angle = 2 * np.pi * np.arange(len(places)) / max(1, len(places))
-        return np.column_stack([np.cos(angle), np.sin(angle)])
+        # two codes are level: a height of one rounding error would fill the axis
+        return np.column_stack([np.cos(angle), np.sin(angle)]).round(9)
     scaled = centred / np.where(scale > 0, scale, 1.0)
     directions = np.linalg.svd(scaled, full_matrices=False)[2][:2]
     plane: Floats = scaled @ directions.T
