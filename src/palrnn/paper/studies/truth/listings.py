@@ -95,7 +95,8 @@ def truth_listing(found: Estimates) -> Listing:
         answers = [answer(table) for table in found.tables.values()]
         rows.append([question, paper, *(one.words for one in answers), _whose(answers)])
     words = (
-        f"{found.models} models, each by eight sampled states and 64 particles, as in the paper, and by "
+        f"{found.models} models ({_intervals(found)}), each by eight sampled states and 64 particles, as in "
+        "the paper, and by "
         "closed forms that sample gate paths only: under the paper's filter, and under the one that targets "
         "the model itself, with gate paths by particle Gibbs. Medians with intervals over models; the last "
         "column says who makes what the paper claims: the models, if the closed forms under the paper's own "
@@ -104,6 +105,11 @@ def truth_listing(found: Estimates) -> Listing:
     return Listing(
         TRUE, "Samples and closed forms", words, ["", "paper", *found.tables, "a property of"], rows
     )
+
+
+def _intervals(found: Estimates) -> str:
+    counts = next(iter(found.tables.values()))["tau"].value_counts().sort_index()
+    return ", ".join(f"{count} with tau = {tau:g}" for tau, count in counts.items())
 
 
 def _whose(answers: list[Answer]) -> str:
