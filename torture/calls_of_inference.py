@@ -96,6 +96,26 @@ def _inference() -> dict[str, Row]:
             },
             nan=True,  # the gate inputs, which the paper's target does not draw
         ),
+        "fit_noise": Row(
+            {
+                "model": model,
+                "sequences": x[:30],
+                "config": palrnn.NoiseFitConfig(length=8, evaluations=3),
+                "particles": 4,
+                "threads": 1,
+            },
+            {
+                "inputs": _NO_INPUTS,
+                "model": v.instance(),
+                "sequences": v.series(x[:30], gaps=True, trials=True),
+                "config": v.instance(optional=True),
+                "filtering": v.instance(optional=True),
+                "settings": None,
+                "threads": v.size(optional=True),
+            }
+            | _BAYES
+            | _RESAMPLING,
+        ),
         "windowed_evidence": Row(
             {"model": model, "sequences": x[:30], "length": 8, "particles": 4},
             {

@@ -20,6 +20,7 @@ def _settings() -> dict[str, Row]:
     return {
         "TrainConfig": Row({}, _kinds(palrnn.TrainConfig)),
         "SAEMConfig": Row({}, _kinds(palrnn.SAEMConfig)),
+        "NoiseFitConfig": Row({}, _kinds(palrnn.NoiseFitConfig)),
         "ReportSettings": Row(
             {}, {name: v.instance().without("dict") for name in palrnn.ReportSettings.model_fields}
         ),

@@ -27,6 +27,8 @@ PALRNN = [sys.executable, "-m", "palrnn.cli.main"]
 _LIMITED = """import os, resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+# Python would keep compiled sources that are cut off as well, for everybody
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 os.execv(sys.argv[1], sys.argv[1:])"""
 
 
