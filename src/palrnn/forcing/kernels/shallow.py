@@ -216,8 +216,10 @@ def forced_adjoint(theta, hidden, clipped, batch, gaps, weight, tau, alpha, tiny
     count = pushes.shape[1]
     A, W1, W2, _, h2, _, _ = parts(theta, dim, hidden, count, seen)
     sums[:] = number(0.0)
-    adjoint[length - 1] = number(0.0)
-    adjoint[length - 1, :seen] = scale * errors[length - 1]
+    # number by number: an assignment of arrays takes seconds to compile, for the words of its error
+    for i in range(dim):
+        for b in range(width):
+            adjoint[length - 1, i, b] = scale * errors[length - 1, i, b] if i < seen else number(0.0)
     for t in range(length - 2, -1, -1):
         _retreat(t, clipped, A, W1, W2, h2, pushes, tiny, y, states, adjoint, sums)
         if t > 0:

@@ -114,22 +114,16 @@ def retreat(
     for t in range(end - 1, begin - 1, -1):
         now, after = t * size, (t + 1) * size
         for row in range(0, eights, 8):
-            r0, r1, r2, r3 = row * width, (row + 1) * width, (row + 2) * width, (row + 3) * width
-            r4, r5, r6, r7 = (row + 4) * width, (row + 5) * width, (row + 6) * width, (row + 7) * width
+            first = row * width
             for c in range(0, width, lanes):
-                o, s, l, e = load(nothing, c), load(slope, c), load(low, c), load(tiny, c)
-                sums = eight(o)
+                s, l, e = load(slope, c), load(low, c), load(tiny, c)
+                sums = eight(load(nothing, c))
                 for k in range(dim):
-                    sums = fma_column(adjoint, after + r0 + k, width, load(matrix, k * width + c), sums)
-                h, g, a, b = load(dh, c), load(dA, c), after + c, now + c
-                h, g = _return(sums[0], a + r0, b + r0, s, l, e, states, adjoint, h, g)
-                h, g = _return(sums[1], a + r1, b + r1, s, l, e, states, adjoint, h, g)
-                h, g = _return(sums[2], a + r2, b + r2, s, l, e, states, adjoint, h, g)
-                h, g = _return(sums[3], a + r3, b + r3, s, l, e, states, adjoint, h, g)
-                h, g = _return(sums[4], a + r4, b + r4, s, l, e, states, adjoint, h, g)
-                h, g = _return(sums[5], a + r5, b + r5, s, l, e, states, adjoint, h, g)
-                h, g = _return(sums[6], a + r6, b + r6, s, l, e, states, adjoint, h, g)
-                h, g = _return(sums[7], a + r7, b + r7, s, l, e, states, adjoint, h, g)
+                    sums = fma_column(adjoint, after + first + k, width, load(matrix, k * width + c), sums)
+                h, g = load(dh, c), load(dA, c)
+                for r in range(8):
+                    at = first + r * width + c
+                    h, g = _return(sums[r], after + at, now + at, s, l, e, states, adjoint, h, g)
                 store(dh, c, h)
                 store(dA, c, g)
         for row in range(eights, batch):

@@ -43,7 +43,8 @@ def rollout(A, W1, W2, biases, h2, clipped, start, discard, bound, out):
             if not abs(z[i]) <= bound:
                 return t
         if t >= discard:
-            out[t - discard] = z
+            for i in range(dim):  # an assignment of arrays takes seconds to compile
+                out[t - discard, i] = z[i]
         step(A, W1, W2, biases[t * moves], h2, clipped, z, y, after)
         z, after = after, z
     return -1
