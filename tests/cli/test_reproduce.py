@@ -22,7 +22,17 @@ def call(capsys, *words: str) -> tuple[int, str, str]:
     return int(caught.value.code or 0), out, err
 
 
-def test_a_study_is_run_reported_and_not_repeated(tmp_path: Path, capsys) -> None:
+def a_second_command_is_told_who_writes(folder: Path) -> None:
+    before = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    command = [sys.executable, "-m", "palrnn.cli.main", "reproduce", "report", "-o", str(folder)]
+    with writable_folder(folder, "sweep", "testing"):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"is being written by process {os.getpid()}" in done.stderr
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_study_is_run_reported_and_not_repeated_nor_written_by_two(tmp_path: Path, capsys) -> None:
     folder = str(tmp_path / "run")
     words = ("reproduce", "toy", "-o", folder, "--workers", "1", "--json")
     code, out, _ = call(capsys, *words, "--scale", "smoke")
@@ -31,6 +41,7 @@ def test_a_study_is_run_reported_and_not_repeated(tmp_path: Path, capsys) -> Non
     assert (done["before"], done["done"], done["failed"], done["blocked"]) == (0, 5, [], 0)
     code, out, _ = call(capsys, *words)
     assert json.loads(out)["before"] == 5
+    a_second_command_is_told_who_writes(Path(folder))
     code, out, _ = call(capsys, "status", folder, "--json")
     status = json.loads(out)
     assert (code, status["alive"], status["kinds"]["toy"]["done"]) == (0, False, 5)
@@ -44,9 +55,9 @@ def test_a_study_is_run_reported_and_not_repeated(tmp_path: Path, capsys) -> Non
 def test_mistakes_are_one_sentence(tmp_path: Path, capsys) -> None:
     folder = str(tmp_path / "none")
     for words, message in [
-        (("status", folder), "no results here yet"),
-        (("reproduce", "all", "-o", folder), "no results here yet"),
-        (("reproduce", "report", "-o", folder), "no results here yet"),
+        (("status", folder), "no results of `palrnn reproduce` here"),
+        (("reproduce", "all", "-o", folder), "no results of `palrnn reproduce` here"),
+        (("reproduce", "report", "-o", folder), "no results of `palrnn reproduce` here"),
         (("reproduce", "everything", "-o", folder, "--scale", "smoke"), "study must be one of"),
         (("reproduce", "all", "-o", folder, "--scale", "vast"), "scale must be one of smoke, quick, paper"),
     ]:
@@ -74,16 +85,3 @@ def test_nothing_is_written_where_something_else_is(tmp_path: Path, capsys) -> N
         assert message in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.md", "toy.csv"]
     assert (tmp_path / "toy.csv").read_text() == "my own"
-
-
-def test_a_second_command_is_told_who_writes(tmp_path: Path, capsys) -> None:
-    folder = tmp_path / "run"
-    code, _, _ = call(capsys, "reproduce", "toy", "-o", str(folder), "--scale", "smoke", "--workers", "1")
-    assert code == 0
-    before = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-    command = [sys.executable, "-m", "palrnn.cli.main", "reproduce", "report", "-o", str(folder)]
-    with writable_folder(folder, "sweep", "testing"):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert f"is being written by process {os.getpid()}" in done.stderr
-    assert {path: path.read_bytes() for path in before} == before

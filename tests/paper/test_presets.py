@@ -130,7 +130,7 @@ def test_an_unknown_scale_is_refused() -> None:
 
 
 def test_a_folder_keeps_its_preset_and_refuses_another(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no results here yet"):
+    with pytest.raises(ValueError, match="no results of `palrnn reproduce` here"):
         preset_in(tmp_path)
     assert plain_settings(preset_in(tmp_path, "smoke")) == plain_settings(load_preset("smoke"))
     assert list(tmp_path.iterdir()) == []  # to ask writes nothing

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from dask_cluster import Cluster
+from dask_cluster import Cluster, running_cluster
 from rounding import differences
 
 from palrnn.cli.main import main
@@ -191,9 +191,10 @@ def test_an_archive_of_other_settings_is_not_used(smoke: Path, tmp_path: Path) -
     assert kinds == {"toy", "floor"}
 
 
-def test_the_command_runs_on_a_cluster_as_well(tmp_path: Path, cluster: Cluster, smoke: Path) -> None:
+def test_the_command_runs_on_a_cluster_as_well(tmp_path: Path, smoke: Path) -> None:
     folder = tmp_path / "cluster"
-    run_here("reproduce", "toy", "--scale", "smoke", "-o", str(folder), "--scheduler", cluster.address)
+    with running_cluster(tmp_path, workers=1) as made:
+        run_here("reproduce", "toy", "--scale", "smoke", "-o", str(folder), "--scheduler", made.address)
     assert (folder / "toy.csv").read_bytes() == (smoke / "toy.csv").read_bytes()
 
 

@@ -65,7 +65,7 @@ def test_partial_r_sees_through_a_common_cause() -> None:
 
 def test_the_interval_of_a_correlation_agrees_with_scipys_bootstrap() -> None:
     a, b, control = correlated(60, 1)
-    found = association(a, b, control, resamples=4000)
+    found = association(a, b, control, resamples=1000)
     # SciPy before 1.15 calls it random_state
     generator = "rng" if "rng" in signature(stats.bootstrap).parameters else "random_state"
     scipys = stats.bootstrap(
@@ -73,19 +73,19 @@ def test_the_interval_of_a_correlation_agrees_with_scipys_bootstrap() -> None:
         lambda x, y: stats.spearmanr(x, y).statistic,
         paired=True,
         vectorized=False,
-        n_resamples=4000,
+        n_resamples=1000,
         method="percentile",
         **{generator: np.random.default_rng(0)},
     ).confidence_interval
-    # two percentiles of 4000 resamples each have a standard error of about 0.003 here
-    assert found.spearman.low == pytest.approx(scipys.low, abs=0.02)
-    assert found.spearman.high == pytest.approx(scipys.high, abs=0.02)
+    # two percentiles of 1000 resamples each have a standard error of about 0.006 here
+    assert found.spearman.low == pytest.approx(scipys.low, abs=0.03)
+    assert found.spearman.high == pytest.approx(scipys.high, abs=0.03)
     assert found.partial.low < partial_spearman(a, b, control) < found.partial.high
 
 
 def test_the_interval_of_a_mean_is_the_normal_one() -> None:
     values = np.random.default_rng(4).standard_normal(400)
-    found = bootstrap(values, lambda rows: float(rows.mean()), resamples=4000)
+    found = bootstrap(values, lambda rows: rows.mean(axis=1), resamples=4000)
     half = 1.96 * values.std() / math.sqrt(400)
     # the quantile of 4000 resamples is known to about 2 % of the half width
     assert found.low == pytest.approx(values.mean() - half, abs=0.1 * half)
@@ -95,10 +95,10 @@ def test_the_interval_of_a_mean_is_the_normal_one() -> None:
 def test_drawing_whole_groups_widens_the_interval_when_rows_repeat() -> None:
     values = np.random.default_rng(5).standard_normal(30)
     repeated, groups = np.repeat(values, 5), np.repeat(np.arange(30), 5)
-    single = bootstrap(values, lambda rows: float(rows.mean()), seed=1)
-    grouped = bootstrap(repeated, lambda rows: float(rows.mean()), groups=groups, seed=1)
+    single = bootstrap(values, lambda rows: rows.mean(axis=1), seed=1)
+    grouped = bootstrap(repeated, lambda rows: rows.mean(axis=1), groups=groups, seed=1)
     assert grouped == pytest.approx(single)
-    naive = bootstrap(repeated, lambda rows: float(rows.mean()), seed=1)
+    naive = bootstrap(repeated, lambda rows: rows.mean(axis=1), seed=1)
     assert naive.high - naive.low < 0.6 * (grouped.high - grouped.low)
 
 
@@ -116,7 +116,9 @@ def test_superiority_is_the_mann_whitney_statistic_and_sees_through_strata() -> 
     assert within.low < 0.5 < within.high
     one = bootstrap(
         np.column_stack([values, chosen]),
-        lambda rows: superiority(rows[:, 0], rows[:, 1] > 0, resamples=1).value,
+        lambda stack: np.array(
+            [superiority(rows[:, 0], rows[:, 1] > 0, resamples=1).value for rows in stack]
+        ),
         resamples=50,
     )
     assert superiority(values, chosen, resamples=50) == pytest.approx(one)
@@ -132,4 +134,4 @@ def test_wrong_input_is_named() -> None:
     with pytest.raises(ValueError, match="a must have at least 3 entries"):
         spearman([1.0, 2.0], [1.0, 2.0])
     with pytest.raises(ValueError, match=r"groups must have shape \(3,\)"):
-        bootstrap(np.ones(3), lambda rows: float(rows.mean()), groups=[1, 2])
+        bootstrap(np.ones(3), lambda rows: rows.mean(axis=1), groups=[1, 2])

@@ -211,7 +211,7 @@ def _settings(folder: str | os.PathLike[str], scale: str | os.PathLike[str] | No
     kept = Path(folder) / _SETTINGS
     if not kept.is_file():
         if scale is None:
-            raise ValueError(f"{folder}: no results here yet; say which scale to start")
+            raise ValueError(f"{folder}: no results of `palrnn reproduce` here; it starts some with --scale")
         return load_settings(scale)
     settings = load_settings(kept)
     if scale is not None and load_settings(scale) != settings:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
-from palrnn.invariants.quantities import quantities_from
-from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
+from palrnn.invariants.quantities import Quantities, quantities_from
+from palrnn.model import PALRNN, Checkpoint, Surrogate, checkpoint_bytes, checkpoint_from_bytes
 from palrnn.paper.presets import Preset, plain_settings
 from palrnn.paper.series import DataSettings, reference_series, training_series
 from palrnn.sweeps import Kind, Task
@@ -66,16 +66,12 @@ def train_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     )
 
 
-def measure_invariants(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
-    """Measure the hard-gated free-running model against the deterministic system, in raw coordinates.
-
-    A model that diverges is infinitely far away, and has no exponent.
-    """
-    checkpoint = checkpoint_from_bytes(inputs["model"])
+def measured_run(model: Surrogate | PALRNN, checkpoint: Checkpoint, settings: dict[str, Any]) -> Quantities:
+    """Return figures of a free run from the start in a checkpoint, against the deterministic system."""
     steps, discard, dt = settings["steps"] - settings["discard"], settings["discard"], settings["dt"]
     assert checkpoint.standardizer is not None
-    run = quantities_from(
-        checkpoint.drift,
+    return quantities_from(
+        model,
         checkpoint.arrays["x1"],
         reference_series(steps, discard, dt),
         standardizer=checkpoint.standardizer,
@@ -84,7 +80,17 @@ def measure_invariants(settings: dict[str, Any], inputs: dict[str, bytes]) -> di
         dt=dt,
         bins=settings["bins"],
         smoothing=settings["smoothing"],
+        seed=settings.get("seed", 0),
     )
+
+
+def measure_invariants(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
+    """Measure the hard-gated free-running model against the deterministic system, in raw coordinates.
+
+    A model that diverges is infinitely far away, and has no exponent.
+    """
+    checkpoint = checkpoint_from_bytes(inputs["model"])
+    run = measured_run(checkpoint.drift, checkpoint, settings)
     measured = run.numbers()
     del measured["spectrum_distance"]
     return measured | {"diverged_at": run.diverged_at}

@@ -93,7 +93,7 @@ def preset_in(folder: str | os.PathLike[str], scale: str | os.PathLike[str] | No
     kept = _kept_file(folder)
     if not kept.is_file():
         if scale is None:
-            raise ValueError(f"{folder}: no results here yet; say which scale to start")
+            raise ValueError(f"{folder}: no results of `palrnn reproduce` here; it starts some with --scale")
         return load_preset(scale)
     preset = load_preset(kept)
     if scale is None:

@@ -8,7 +8,7 @@ interval      the 2.5 and 97.5 percentiles over bootstrap resamples (Efron, 1979
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,8 @@ class Interval(NamedTuple):
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 
+# resamples that are looked at together: a few megabytes of a usual table
+_STACK = 250
 UNKNOWN = Interval(math.nan, math.nan, math.nan)
 
 
@@ -42,11 +44,10 @@ class Association(NamedTuple):
 
 def spearman(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     """Return the rank correlation of ``a (n,)`` and ``b (n,)`` and its p-value; NaN where one is constant."""
-    from scipy.stats import rankdata
     from scipy.stats import t as student
 
     a, b = _pair(a, b)
-    r = float(_correlations(rankdata(a), rankdata(b)))
+    r = float(rank_correlations(a, b))
     if not math.isfinite(r) or abs(r) >= 1:
         return r, 0.0 if math.isfinite(r) else math.nan
     freedom = len(a) - 2
@@ -58,16 +59,16 @@ def partial_spearman(a: ArrayLike, b: ArrayLike, *controls: ArrayLike) -> float:
 
     NaN where the controls explain one of them completely.
     """
-    from scipy.stats import rankdata
-
     a, b = _pair(a, b)
-    ranks = [rankdata(as_shape(control, "control", a.shape)) for control in controls]
-    others = np.column_stack([np.ones(len(a)), *ranks])
-    left = []
-    for values in (rankdata(a), rankdata(b)):
-        residual = values - others @ np.linalg.lstsq(others, values, rcond=None)[0]
-        left.append(_without_rounding(residual))
-    return float(_correlations(*left))
+    return float(rank_correlations(a, b, *(as_shape(control, "control", a.shape) for control in controls)))
+
+
+def rank_correlations(a: Floats, b: Floats, *controls: Floats) -> Floats:
+    """Return the correlation of ranks of each row of ``a`` and ``b (..., n)`` given those of ``controls``.
+
+    NaN where a row is constant, or explained by the controls completely.
+    """
+    return _partials(*(_ranks(values) for values in (a, b, *controls)))
 
 
 def superiority(
@@ -107,47 +108,48 @@ def association(
 
     All are NaN for fewer than three pairs.
     """
-    from scipy.stats import rankdata
-
     if np.size(a) < 3:
         return Association(UNKNOWN, math.nan, UNKNOWN)
     a, b = _pair(a, b)
     third = as_shape(control, "control", a.shape)
     r, p = spearman(a, b)
     draws = _resamples(len(a), resamples, seed)
-    plain = _correlations(rankdata(a[draws], axis=1), rankdata(b[draws], axis=1))
-    partial = _partials(a[draws], b[draws], third[draws])
+    ranks = [_ranks(values[draws]) for values in (a, b, third)]
+    plain, partial = _partials(*ranks[:2]), _partials(*ranks)
     return Association(_percentiles(r, plain), p, _percentiles(partial_spearman(a, b, third), partial))
 
 
 def bootstrap(
     values: ArrayLike,
-    statistic: Callable[[Floats], float],
+    statistic: Callable[[Floats], Floats],
     *,
     groups: ArrayLike | None = None,
     resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """Return ``statistic(values)`` with its bootstrap interval; rows ``(n, ...)`` are drawn with replacement.
+    """Return a statistic of ``values (n, ...)`` with its bootstrap interval: rows drawn with replacement.
 
-    With ``groups (n,)``, whole groups are drawn: rows of one model are not independent of each other. Without
-    rows all is NaN.
+    ``statistic`` maps a stack of samples ``(m, n, ...)`` to their values ``(m,)``. With ``groups (n,)``,
+    whole groups are drawn: rows of one model are not independent of each other. Without rows all is NaN.
     """
     rows = np.asarray(values, dtype=np.float64)
     if not len(rows):
         return UNKNOWN
-    if groups is None:
-        drawn = [statistic(rows[draw]) for draw in _resamples(len(rows), resamples, seed)]
+    members = list(np.arange(len(rows))[:, None]) if groups is None else _groups(len(rows), groups)
+    draws = _resamples(len(members), resamples, seed)
+    if len({len(each) for each in members}) == 1:
+        table = np.stack(members)
+        parts = np.array_split(draws, -(-len(draws) // _STACK))
+        stacks = [table[part].reshape(len(part), -1) for part in parts]
     else:
-        members = _groups(len(rows), groups)
-        draws = _resamples(len(members), resamples, seed)
-        drawn = [statistic(rows[np.concatenate([members[k] for k in draw])]) for draw in draws]
-    return _percentiles(statistic(rows), drawn)
+        stacks = [np.concatenate([members[k] for k in draw])[None] for draw in draws]
+    drawn = [value for stack in stacks for value in statistic(rows[stack])]
+    return _percentiles(float(statistic(rows[None])[0]), drawn)
 
 
 def median(values: ArrayLike, *, groups: ArrayLike | None = None, resamples: int = 2000) -> Interval:
     """Return the median with its bootstrap interval."""
-    return bootstrap(values, lambda rows: float(np.median(rows)), groups=groups, resamples=resamples)
+    return bootstrap(values, lambda rows: np.median(rows, axis=1), groups=groups, resamples=resamples)
 
 
 def _groups(count: int, groups: ArrayLike) -> list[NDArray[np.intp]]:
@@ -162,21 +164,29 @@ def _resamples(count: int, resamples: int, seed: int) -> NDArray[np.int64]:
     return generator(seed, "bootstrap").integers(0, count, (resamples, count))
 
 
-def _partials(a: Floats, b: Floats, control: Floats) -> Floats:
-    """Return the partial rank correlation of each row ``(..., n)``."""
+def _ranks(values: Floats) -> Floats:
     from scipy.stats import rankdata
 
-    ranks = rankdata(control, axis=-1)
-    left = [_residuals(rankdata(values, axis=-1), ranks) for values in (a, b)]
-    return _correlations(*left)
+    ranks: Floats = rankdata(values, axis=-1)
+    return ranks
 
 
-def _residuals(ranks: Floats, control: Floats) -> Floats:
-    """Return what a linear regression of each row of ``ranks (..., n)`` on ``control (..., n)`` leaves."""
-    y, x = (values - values.mean(axis=-1, keepdims=True) for values in (ranks, control))
-    power = (x * x).sum(axis=-1, keepdims=True)
-    slope = (x * y).sum(axis=-1, keepdims=True) / np.where(power > 0, power, 1.0)
-    return _without_rounding(y - slope * x)
+def _partials(a: Floats, b: Floats, *controls: Floats) -> Floats:
+    """Return the correlation of each row of ``a`` and ``b (..., n)``, both regressed on ``controls``."""
+    bases: list[Floats] = []
+    for control in controls:
+        bases.append(_residuals(control, bases))
+    return _correlations(*(_residuals(values, bases) for values in (a, b)))
+
+
+def _residuals(ranks: Floats, bases: Sequence[Floats]) -> Floats:
+    """Return what regressions of each row of ``ranks (..., n)`` on orthogonal ``bases`` leave."""
+    rest = ranks - ranks.mean(axis=-1, keepdims=True)
+    for base in bases:
+        power = (base * base).sum(axis=-1, keepdims=True)
+        slope = (base * rest).sum(axis=-1, keepdims=True) / np.where(power > 0, power, 1.0)
+        rest = rest - slope * base
+    return _without_rounding(rest)
 
 
 def _without_rounding(residual: Floats) -> Floats:

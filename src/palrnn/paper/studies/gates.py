@@ -12,11 +12,9 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field
 
 from palrnn.engine.config import Config, Count
-from palrnn.invariants.quantities import quantities_from
 from palrnn.model import PALRNN, checkpoint_from_bytes
 from palrnn.paper.claim import OPEN, Listing
-from palrnn.paper.models import Regime
-from palrnn.paper.series import reference_series
+from palrnn.paper.models import Regime, measured_run
 from palrnn.paper.studies.evidence import EvidenceStudy
 from palrnn.paper.studies.noise import NoiseStudy, Start, Way
 from palrnn.paper.studies.noise import Unit as Tuning
@@ -68,7 +66,7 @@ class GatesStudy(Study[GatesSettings]):
         settings: dict[str, Any] = {"steps": free.steps, "discard": free.discard, "bins": free.bins}
         settings |= {"smoothing": free.smoothing, "dt": self.preset.data.dt, "seed": unit.regime.seed}
         tuned = noise.tuning_task(tuning)
-        evidence = noise.evidence_task(tuning, target=unit.way.saem.target)
+        evidence = noise.evidence_task(tuning)
         return evidence, Task(COUNTERPARTS, settings, {"model": tuned}, label=tuned.label)
 
     def tasks(self) -> list[Task]:
@@ -115,25 +113,11 @@ def measure_counterparts(settings: dict[str, Any], inputs: dict[str, bytes]) -> 
     checkpoint = checkpoint_from_bytes(inputs["model"])
     model = checkpoint.model
     assert isinstance(model, PALRNN)
-    assert checkpoint.standardizer is not None
-    steps, discard, dt = settings["steps"] - settings["discard"], settings["discard"], settings["dt"]
-    truth = reference_series(steps, discard, dt)
     found: dict[str, Any] = {
         "gate_std": float(model.gate_std),
         "fitted_process_std": float(model.process_variances.mean() ** 0.5),
     }
     for kind, what in zip(_KINDS, (model.drift, model), strict=True):
-        numbers = quantities_from(
-            what,
-            checkpoint.arrays["x1"],
-            truth,
-            standardizer=checkpoint.standardizer,
-            steps=steps,
-            discard=discard,
-            dt=dt,
-            bins=settings["bins"],
-            smoothing=settings["smoothing"],
-            seed=settings["seed"],
-        ).numbers()
+        numbers = measured_run(what, checkpoint, settings).numbers()
         found |= {f"{name}_{kind}": numbers[name] for name in ("dstsp", "lyapunov")}
     return found

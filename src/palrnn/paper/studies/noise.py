@@ -1,31 +1,40 @@
 """What the start noise decides: evidence against dynamics, for tuning from two starts and in several ways.
 
-The models, data, window lengths and held-out windows are those of the evidence study; what differs is the
-noise that tuning starts from, and what it changes how. Every result is a point of evidence and D_stsp; those
-that no other point beats in both are the front.
+The models, data and window lengths are those of the evidence study; what differs is the noise that tuning
+starts from, and what it changes how. Every result is a point of evidence and D_stsp; those that no other
+point beats in both are the front.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, Count, Positive
+from palrnn.engine.progress import quiet
 from palrnn.paper.claim import OPEN, Listing
 from palrnn.paper.models import Regime, checkpoint_task, invariants_task
 from palrnn.paper.presets import Counts, plain_settings
-from palrnn.paper.studies.evidence import EVIDENCE, TUNING, EvidenceStudy
+from palrnn.paper.studies.evidence import (
+    EVIDENCE,
+    TUNING,
+    EvidenceStudy,
+    filter_config,
+    tuned_checkpoint,
+)
 from palrnn.paper.study import Picture, Study, study
 from palrnn.paper.tables import Rows, Tables
-from palrnn.sweeps import Store, Task
-from palrnn.tuning import SAEMConfig
+from palrnn.sweeps import Kind, Store, Task
+from palrnn.tuning import NoiseFitConfig, SAEMConfig, fit_noise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+FIT = Kind("fit", "palrnn.paper.studies.noise:fit_model_noise", ".safetensors")
 
 
 class Start(Config):
@@ -36,16 +45,32 @@ class Start(Config):
 
 
 class Way(Config):
-    """A way of tuning: its name, and what it does otherwise than the evidence study."""
+    """A way of tuning: particle-SAEM, given what the evidence study does not do, or a fit of the noise."""
 
     name: str
-    saem: SAEMConfig
+    saem: SAEMConfig | None = None
+    fit: NoiseFitConfig | None = None
+    target: Literal["paper", "exact"] = "paper"
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.saem is None) == (self.fit is None):
+            raise ValueError("must have either saem or fit")
+        if self.saem is not None and self.saem.target != self.target:
+            raise ValueError(f"target must be that of saem, {self.saem.target!r}, is {self.target!r}")
+        return self
 
 
 class NoiseSettings(Config):
-    """Both starts, all ways; ``gate_std`` of a way that learns it is only the start."""
+    """Both starts, all ways, and how many held-out windows are scored by how many particles.
+
+    ``fit_particles`` is for ways that fit; ``gate_std`` of a way that learns it is only the start.
+    """
 
     lengths: Counts
+    heldout_windows: Count
+    particles: Count
+    fit_particles: Count
     starts: Annotated[tuple[Start, ...], Field(min_length=1)]
     ways: Annotated[tuple[Way, ...], Field(min_length=1)]
     models: Count
@@ -85,33 +110,38 @@ class NoiseStudy(Study[NoiseSettings]):
         ]
 
     def tuning_task(self, unit: Unit) -> Task:
-        """The tuning of one model; the same task as in the evidence study where nothing differs."""
-        evidence = EvidenceStudy.of(self.preset).settings
-        own = plain_settings(unit.way.saem)
-        config = plain_settings(evidence.saem) | own if own["configuration"] != "baseline" else own
-        label, cost = f"{unit.regime.name} {unit.way.name}", 1e-3
-        if own["configuration"] != "baseline":
-            config |= {"length": unit.length}
-            label, cost = f"{label} L{unit.length}", float(unit.length * config["iterations"])
+        """The tuning of one model from one start."""
+        evidence, way = EvidenceStudy.of(self.preset).settings, unit.way
         settings = {
             "data": plain_settings(evidence.data),
             "process_std": unit.start.process_std,
             "observation_std": evidence.start_observation_std,
             "gate_std": unit.start.gate_std,
-            "saem": config,
             "seed": evidence.saem_seed,
         }
         needs = {"model": checkpoint_task(self.preset, unit.regime)}
-        return Task(TUNING, settings, needs, cost=cost, label=label)
+        label = f"{unit.regime.name} {way.name} L{unit.length}"
+        if way.fit is not None:
+            settings["fit"] = plain_settings(way.fit) | {"length": unit.length}
+            settings |= {"particles": self.settings.fit_particles, "target": way.target}
+            settings["ess_threshold"] = evidence.saem.ess_threshold
+            return Task(FIT, settings, needs, cost=5.0 * unit.length, label=label)
+        assert way.saem is not None
+        config = plain_settings(way.saem)
+        if way.saem.configuration == "baseline":
+            return Task(TUNING, settings | {"saem": config}, needs, cost=1e-3, label=unit.regime.name)
+        config = plain_settings(evidence.saem) | config | {"length": unit.length}
+        cost = float(unit.length * config["iterations"])
+        return Task(TUNING, settings | {"saem": config}, needs, cost=cost, label=label)
 
-    def evidence_task(self, unit: Unit, target: str | None = None) -> Task:
-        """Its held-out evidence, on the windows of the evidence study, under its target or another."""
-        study = EvidenceStudy.of(self.preset)
-        settings = study.filter_settings() | {
+    def evidence_task(self, unit: Unit) -> Task:
+        """Its evidence on held-out windows of the evidence study, under the target of its way."""
+        settings = EvidenceStudy.of(self.preset).filter_settings() | {
             "length": unit.length,
-            "windows": study.settings.heldout_windows,
+            "windows": self.settings.heldout_windows,
+            "particles": self.settings.particles,
+            "target": unit.way.target,
         }
-        settings |= {} if target is None else {"target": target}
         tuning = self.tuning_task(unit)
         return Task(EVIDENCE, settings, {"model": tuning}, cost=float(unit.length), label=tuning.label)
 
@@ -190,6 +220,22 @@ class NoiseStudy(Study[NoiseSettings]):
         ax.set(xlabel="D_stsp (nats)", ylabel="held-out evidence (nats per step and dimension)")
         figure.legend(loc="outside right upper", fontsize=7)
         return {"front": figure}
+
+
+def fit_model_noise(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
+    """Give the model noise and climb the evidence of the tuning data; the drift stays."""
+    return tuned_checkpoint(
+        settings,
+        inputs,
+        lambda start, series: fit_noise(
+            start,
+            series,
+            NoiseFitConfig(**settings["fit"]),
+            filter_config(settings),
+            progress=quiet,
+            threads=1,
+        ),
+    )
 
 
 def front(evidence: Floats, dstsp: Floats) -> NDArray[np.bool_]:

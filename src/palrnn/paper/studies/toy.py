@@ -11,7 +11,7 @@ from palrnn.engine.config import Config, Count, Positive
 from palrnn.geometry import toy_information, toy_series
 from palrnn.paper.claim import Claim
 from palrnn.paper.presets import plain_settings
-from palrnn.paper.statistics import bootstrap, spearman
+from palrnn.paper.statistics import bootstrap, rank_correlations
 from palrnn.paper.study import Study, study
 from palrnn.paper.tables import Rows, Tables
 from palrnn.sweeps import Kind, Store, Task
@@ -78,7 +78,7 @@ class ToyStudy(Study[ToySettings]):
         ):
             found = bootstrap(
                 toy[[a, b]],
-                lambda rows: spearman(rows[:, 0], rows[:, 1])[0],
+                lambda rows: rank_correlations(rows[..., 0], rows[..., 1]),
                 groups=toy["seed"],
                 resamples=self.preset.resamples,
             )

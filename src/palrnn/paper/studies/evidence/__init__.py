@@ -8,11 +8,13 @@ held-out windows (`evidence`) and the invariants of its hard-gated rollout (`inv
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import model_validator
 
+from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, Count, Level, Positive, Seed
 from palrnn.engine.progress import quiet
 from palrnn.inference import FilterConfig, FilterDiedError, windowed_evidence
@@ -225,15 +227,24 @@ def reference_tau(preset: Preset) -> int | None:
 
 
 def tune_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
-    """Give the model noise and fine-tune it; the result lives in the coordinates of the tuning data."""
+    """Give the model noise and fine-tune it by particle-SAEM."""
+    config, seed = SAEMConfig(**settings["saem"]), settings["seed"]
+    return tuned_checkpoint(
+        settings,
+        inputs,
+        lambda start, series: saem(start, series, config, seed=seed, progress=quiet, threads=1).model,
+    )
+
+
+def tuned_checkpoint(
+    settings: dict[str, Any], inputs: dict[str, bytes], tune: Callable[[PALRNN, Floats], PALRNN]
+) -> bytes:
+    """Give the model noise and ``tune`` it; the result lives in the coordinates of the tuning data."""
     checkpoint = checkpoint_from_bytes(inputs["model"])
     series = tuning_data(settings, checkpoint)
     noises = (settings[name] for name in ("process_std", "observation_std", "gate_std"))
-    start = PALRNN(checkpoint.drift, *noises)
-    config, seed = SAEMConfig(**settings["saem"]), settings["seed"]
-    result = saem(start, series.train, config, seed=seed, progress=quiet, threads=1)
     return checkpoint_bytes(
-        result.model,
+        tune(PALRNN(checkpoint.drift, *noises), series.train),
         standardizer=series.standardizer,
         dt=checkpoint.dt,
         training={"tuning": settings, "trained": checkpoint.training},

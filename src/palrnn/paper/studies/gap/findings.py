@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from palrnn.paper.claim import Finding
-from palrnn.paper.statistics import Interval, association, bootstrap, median, partial_spearman, spearman
+from palrnn.paper.statistics import Interval, association, bootstrap, median, rank_correlations, spearman
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,7 @@ def _forcing_intervals(models: pd.DataFrame, tau: int, resamples: int) -> Findin
         with_tau = [spearman(values, stratum["tau"])[0] for values in (gap, entropy)]
         given_tau = bootstrap(
             np.column_stack([entropy, gap, noise, stratum["tau"]]),
-            lambda rows: partial_spearman(*rows.T),
+            lambda rows: rank_correlations(*np.moveaxis(rows, -1, 0)),
             resamples=resamples,
         )
         one = association(alone["entropy_bits"], alone["gap"], alone["observation_std"], resamples=resamples)

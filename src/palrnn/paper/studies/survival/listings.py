@@ -19,7 +19,7 @@ def fates_listing(survival: pd.DataFrame, steps: int, expected: int) -> Listing:
     rows = []
     for tau, part in [("all", survival), *survival.groupby("tau")]:
         alive = part["moves_on"] == part["starts"]
-        share = bootstrap(alive.to_numpy(float), lambda values: float(values.mean()))
+        share = bootstrap(alive.to_numpy(float), lambda values: values.mean(axis=1))
         runs = [f"{part[name].sum() / part['starts'].sum():.0%}" for name in ("moves_on", *_OUTCOMES)]
         spread = part["dstsp_high"] - part["dstsp_low"]
         scores = [f"{part['dstsp_median'].median():.2f}", f"{spread.median():.2f}"]
