@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from palrnn.report.blocks import csv_download, json_download, number, typed_array
+from palrnn.report.blocks import csv_download, json_download, number, typed_array, with_error
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,17 @@ def test_a_csv_download_reads_back_with_hostile_cells_intact() -> None:
 def test_a_json_download_has_no_nan_and_no_numpy() -> None:
     file = json_download("x.json", {"a": np.array([1.0, np.inf]), "b": np.float64(2), "c": (np.int64(3),)})
     assert json.loads(file.content) == {"a": [1.0, None], "b": 2.0, "c": [3]}
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "told"),
+    [
+        (0.908, 0.0021, "0.908 ± 0.0021"),
+        (-2.51, 2.5e-16, "−2.51"),  # rounding, no error
+        (0.0, 0.1, "0 ± 0.10"),
+        (1.0, None, "1.00"),
+        (None, 0.1, "–"),
+    ],
+)
+def test_an_error_is_told_if_a_digit_shows_it(value, error, told):
+    assert with_error(value, error) == told

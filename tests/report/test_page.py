@@ -7,7 +7,6 @@ import dataclasses
 import json
 import re
 from collections import Counter
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 from example_runs import changed_run, example_run, example_tuning
+from made_runs import seen, tent
+from page_reader import Reader, plots, read
 
 import palrnn.report
 from palrnn.engine import style
@@ -31,51 +32,6 @@ from palrnn.report.view import Run
 from palrnn.tuning import Comparison
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;<b>"
-VOID = {"meta", "br", "img", "link", "input", "hr"}
-
-
-class Reader(HTMLParser):
-    """Collects elements with their attributes, the text outside scripts, and tags left open."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str]]] = []
-        self.scripts: list[tuple[dict[str, str], str]] = []
-        self.text, self.stack = "", list[str]()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, {name: value or "" for name, value in attrs}))
-        if tag not in VOID:
-            self.stack.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.stack, f"</{tag}> closes nothing"
-        assert self.stack[-1] == tag, f"</{tag}> closes <{self.stack[-1]}>"
-        self.stack.pop()
-
-    def handle_data(self, data: str) -> None:
-        if self.stack and self.stack[-1] == "script":
-            self.scripts.append((self.elements[-1][1], data))
-        else:
-            self.text += data
-
-    def all(self, tag: str) -> list[dict[str, str]]:
-        return [attributes for name, attributes in self.elements if name == tag]
-
-
-def read(runs: list[Run]) -> Reader:
-    reader = Reader()
-    reader.feed(page_html(report_page(runs)))
-    reader.close()
-    return reader
-
-
-def plots(reader: Reader) -> dict[str, dict[str, Any]]:
-    return {
-        attributes["data-plot"]: json.loads(text)
-        for attributes, text in reader.scripts
-        if "data-plot" in attributes
-    }
 
 
 @pytest.fixture(scope="module")
@@ -223,8 +179,31 @@ def test_fewer_coordinates_give_a_plane_or_a_delay_plot(dim: int) -> None:
         assert content["layout"]["yaxis"]["title"]["text"].endswith("steps later")
 
 
+def test_the_points_of_a_map_are_not_joined() -> None:
+    """A line between points that jump fills the plane: of the tent map it makes a triangle."""
+    joined = {run.name: plots(read([run]))["run0-attractor"]["traces"][0]["mode"] for run in (
+        example_run(dim=1), seen(tent()))}  # fmt: skip
+    assert joined == {"lorenz": "lines", "tent": "markers"}
+
+
+def test_the_free_runs_measured_in_training_are_drawn() -> None:
+    run = example_run()
+    (trace,) = plots(read([run]))["measured"]["traces"]
+    updates, scores = (
+        np.frombuffer(base64.b64decode(trace[name]["bdata"]), trace[name]["dtype"]) for name in "xy"
+    )
+    assert updates.tolist() == [each.update for each in run.measured]
+    np.testing.assert_allclose(scores[:-1], [each.dstsp for each in run.measured[:-1]], rtol=1e-6)
+    assert np.isnan(scores[-1])
+    text = read([run]).text
+    assert "Lowest after 18000 updates, 0.444; the run diverged in 1 of 10 measurements" in text
+    every = [dataclasses.replace(each, dstsp=np.inf) for each in run.measured]
+    lost = dataclasses.replace(run, measured=every)
+    assert "The run diverged in all 10 measurements" in read([lost]).text
+
+
 def test_a_run_without_results_still_makes_a_page() -> None:
-    bare = dataclasses.replace(example_run(), losses=[], results={}, fan="")
+    bare = dataclasses.replace(example_run(), losses=[], measured=(), results={}, fan="")
     keys = [attributes["id"] for attributes in read([bare]).all("section")]
     assert keys == ["attractor", "done"]
 

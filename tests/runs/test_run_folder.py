@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -226,6 +227,28 @@ def test_a_folder_that_cannot_be_written_still_answers(trained):
         assert Reconstruction.load(trained).invariants(TINY.invariants).hard.dstsp is not None
     finally:
         trained.chmod(0o755)
+
+
+def test_what_was_measured_in_training_is_kept_with_the_run(series, tmp_path):
+    trained = palrnn.reconstruct(
+        series, latent_dim=6, gated=2, updates=40, sequence_length=20, evaluate_every=16,
+        evaluate_steps=500, evaluate_discard=100, run=tmp_path / "run",
+    )  # fmt: skip
+    assert [each.update for each in trained.measured] == [16, 32, 40]
+    for folder in (tmp_path / "run", trained.save(tmp_path / "copy").folder.path):
+        found = Reconstruction.load(folder)
+        assert [update for update, _ in found.losses] == list(range(1, 41))
+        for there, here in zip(found.measured, trained.measured, strict=True):
+            # six digits in the file
+            np.testing.assert_allclose(astuple(there), astuple(here), rtol=1e-5)
+
+
+def test_measurements_between_the_means_of_the_losses_are_kept(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    losses, measured = [(10, 0.5), (20, 0.25)], (palrnn.forcing.Evaluation(15, np.inf, 0.5, np.nan, 0.0),)
+    folder.write_course(losses, measured)
+    assert folder.read_course()[0] == losses
+    assert str(folder.read_course()[1]) == str(measured)
 
 
 @pytest.mark.parametrize("name", ["trained", "saved", "tuned"])

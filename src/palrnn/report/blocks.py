@@ -217,3 +217,11 @@ def number(value: float | None, digits: int = 3) -> str:
         mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
         text = f"{mantissa}×10{str(int(exponent)).translate(_RAISED)}"
     return text.replace("-", "−")
+
+
+def with_error(value: float | None, error: float | None) -> str:
+    """Return a number and its standard error, unless that is too small to show in the number's digits."""
+    told = number(value)
+    if value is None or not error or not np.isfinite([value, error]).all() or error < 1e-4 * abs(value):
+        return told
+    return f"{told} ± {number(error, 2)}"

@@ -26,11 +26,18 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
     return {"title": {"text": title, "standoff": 8}, **more}
 
 
+def fitting(title: str, most: int = 18) -> str:
+    """Return a title short enough for the height of one row among several: the end of a long one is cut."""
+    return title if len(title) <= most else f"{title[: most - 1].rstrip(', ')}…"
+
+
 def log_axis(title: str, values: Floats) -> dict[str, Any]:
-    """Return a logarithmic axis for ``values``, labelled at powers of ten only if they span enough."""
+    """Return a logarithmic axis for ``values``: labels at powers of ten if there are some, or at 2 and 5."""
     positive = values[np.isfinite(values) & (values > 0)]
-    wide = positive.size > 0 and np.log10(positive.max() / positive.min()) > 1.5
-    return axis(title, type="log", exponentformat="power", **({"dtick": 1} if wide else {}))
+    decades = np.log10(positive.max() / positive.min()) if positive.size else 0.0
+    # Plotly's own labels, at every digit, are too many for a decade; of less it labels what fits
+    ticks = {"dtick": 1} if decades > 1.5 else {"dtick": "D2"} if decades > 0.7 else {}
+    return axis(title, type="log", exponentformat="power", **ticks)
 
 
 def line(x: Any, y: Any, name: str, colour: str, *, width: float = 1.5, **more: Any) -> dict[str, Any]:

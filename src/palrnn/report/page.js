@@ -89,7 +89,7 @@
     if (!plot.layout.scene || plot.node.clientWidth === 0 || plot.node.clientWidth > 480) return;
     plot.node.style.height = "410px";
     const camera = plot.layout.scene.camera;
-    const eye = Object.fromEntries(Object.entries(camera.eye).map(([name, value]) => [name, 1.25 * value]));
+    const eye = Object.fromEntries(Object.entries(camera.eye).map(([name, value]) => [name, 1.45 * value]));
     plot.layout = { ...plot.layout, scene: { ...plot.layout.scene, camera: { ...camera, eye } } };
   }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from palrnn.engine.checks import Floats
 
 if TYPE_CHECKING:
+    from palrnn.forcing import Evaluation
     from palrnn.inference import Forecast
     from palrnn.runs.record import SearchTable
 
@@ -40,11 +41,11 @@ class Run:
     ``results`` are the answers to the questions asked, by name: the score card ("invariants"), the comparison
     of geometries ("geometry") and so on, in the classes that `Reconstruction` returns them in; what was not
     asked is missing. ``reference`` and ``generated`` are raw ``(T, N)``, ``codes (T, P)`` go with the latter,
-    ``losses`` are (update, loss), ``advice`` is what to try next where the verdict is not good,
-    ``search`` what else was tried where a search came to the model, ``fan`` a forecast, or words on why there
-    is none, ``resting (K, N)`` the raw places of the fixed points, and ``bars`` the error bars that were kept
-    with the run, in their plain form: ``method``, ``models``, and ``figures`` by name, each with ``value``,
-    ``low`` and ``high``.
+    ``losses`` are (update, loss) and ``measured`` the free runs on the way, ``advice`` is what to try next
+    where the verdict is not good, ``search`` what else was tried where a search came to the model, ``fan`` a
+    forecast, or words on why there is none, ``resting (K, N)`` the raw places of the fixed points, and
+    ``bars`` the error bars that were kept with the run, in their plain form: ``method``, ``models``, and
+    ``figures`` by name, each with ``value``, ``low`` and ``high``.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Run:
     generated: Floats
     codes: NDArray[np.bool_]
     losses: list[tuple[int, float]] = field(default_factory=list)
+    measured: Sequence[Evaluation] = ()
     results: Mapping[str, Any] = field(default_factory=dict)
     advice: tuple[str, ...] = ()
     search: SearchTable | None = None

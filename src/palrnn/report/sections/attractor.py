@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
+from palrnn.engine.text import counted
 from palrnn.report.blocks import Beside, Block, Cards, Choice, Figure, View, csv_download, number, typed_array
 from palrnn.report.coordinates import Coordinates
 from palrnn.report.drawing import COLOURS, axis, bits, colour, per_run, percent, within_sight
@@ -66,10 +67,10 @@ def portrait(run: Run, key: str, points: int = _POINTS) -> Figure:
     unseen, path, codes = int((~seen).sum()), path[seen], codes[seen]
     truth, path, codes = truth[-points:], path[-points:], codes[-points:]
     deep = truth.shape[1] == 3
-    traces = [
-        _trace(truth, "held-out data", deep)
-        | {"mode": "lines", "line": {"color": "@faint", "width": 1.5 if deep else 1}}
-    ]
+    marks: dict[str, Any] = {"mode": "lines", "line": {"color": "@faint", "width": 1.5 if deep else 1}}
+    if is_jumpy(truth):
+        marks = {"mode": "markers", "marker": {"color": "@faint", "size": 3 if deep else 5}}
+    traces = [_trace(truth, "held-out data", deep) | marks]
     card = run.results.get("invariants")
     ranked = [] if card is None or card.symbols is None else [bits(code) for code in card.symbols.codes]
     groups, distinct = by_code(codes, ranked)
@@ -104,6 +105,8 @@ def portrait(run: Run, key: str, points: int = _POINTS) -> Figure:
         scene: dict[str, Any] = {
             f"{_NAMES[i]}axis": {"title": {"text": name}} for i, name in enumerate(names)
         }
+        # coordinates have units of their own: a flat box would push its labels out of the picture
+        scene["aspectmode"] = "cube"
         scene["camera"] = {"eye": {"x": 1.4, "y": -1.5, "z": 0.45}, "center": {"x": 0, "y": 0, "z": -0.16}}
         layout = {"scene": scene, "margin": {"l": 0, "r": 0, "t": 0, "b": 0}}
     return Figure(
@@ -138,8 +141,21 @@ def coordinates(
         return chosen(series), chosen.names, chosen.note
     lag = min(decorrelation(reference[:, 0]), max(1, len(series) // 4))
     here, later = series[: max(0, len(series) - lag)], series[lag:]
-    note = f"A single column is drawn in its delay plane, against itself {lag} steps later."
-    return np.hstack([here, later]), (columns[0], f"{columns[0]}, {lag} steps later"), note
+    after = f"{counted(lag, 'step')} later"
+    note = f"A single column is drawn in its delay plane, against itself {after}."
+    return np.hstack([here, later]), (columns[0], f"{columns[0]}, {after}"), note
+
+
+def is_jumpy(points: Floats) -> bool:
+    """Whether consecutive ``points (T, N)`` are far apart, as those of a map: lines would hide the attractor.
+
+    They are if the squared steps exceed the variance, that is, if the correlation from one step to the next
+    is below a half.
+    """
+    if len(points) < 3:
+        return False
+    steps, spread = np.nanmean(np.diff(points, axis=0) ** 2, axis=0), np.nanvar(points, axis=0)
+    return bool(steps.sum() > spread.sum())
 
 
 def _resting(run: Run, truth: Floats, deep: bool) -> list[dict[str, object]]:
@@ -238,10 +254,12 @@ def _summary(
         f"(data {number(np.nanmin(true[:, i]))} to {number(np.nanmax(true[:, i]))})"
         for i, name in enumerate(names)
     ]
-    words = f"{len(path)} steps of the generated path: {'; '.join(parts)}."
+    words = f"{counted(len(path), 'step')} of the generated path: {'; '.join(parts)}."
     if unseen:
-        words += f" {unseen} of its points are too far from the data to be drawn."
+        words += f" {counted(unseen, 'more point')} of it lie too far from the data to be drawn."
     if not run.codes.shape[1]:
         return words
-    gates = f"It passes through {distinct} linear regions; colours are switching codes"
+    if distinct == 1:
+        return f"{words} It stays in one linear region, with the switching code {bits(run.codes[-1])}."
+    gates = f"It passes through {distinct:,} linear regions; colours are switching codes"
     return f"{words} {gates}, the most visited {groups[0].name}."

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from palrnn.report.blocks import Block, Card, Figure, Table, csv_download, number
+from palrnn.report.blocks import Block, Card, Figure, Table, csv_download, number, with_error
 from palrnn.report.drawing import axis, colour, line, per_run
 from palrnn.report.registry import headline, section
 from palrnn.report.view import Run
@@ -173,7 +173,7 @@ def _true_exponent(run: Run) -> float | None:
 def _with_error(value: float, error: float) -> str:
     if np.isneginf(value):
         return "−∞: some window is impossible"
-    return f"{number(value)} ± {number(error, 2)}" if np.isfinite(error) and error else number(value)
+    return with_error(value, error)
 
 
 def _finite(value: float) -> float | None:

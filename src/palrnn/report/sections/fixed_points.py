@@ -8,6 +8,7 @@ import numpy as np
 
 from palrnn.engine.checks import Floats
 from palrnn.engine.gaps import whole_rows
+from palrnn.engine.text import counted
 from palrnn.invariants import Scorecard
 from palrnn.report.blocks import Block, Note, Table, csv_download, number
 from palrnn.report.drawing import per_run
@@ -55,12 +56,14 @@ def fixed_point_table(run: Run, card: Scorecard, places: Floats) -> Table:
     rows = []
     for rank, k in enumerate(order, start=1):
         out = int(found.unstable_directions[k])
-        kind = "attracts" if found.stable[k] else f"unstable in {out} direction{'s' * (out > 1)}"
+        kind = "attracts" if found.stable[k] else f"unstable in {counted(out, 'direction')}"
         place = [number(float(value)) for value in places[k, : len(shown)]]
         rows.append((str(rank), *place, kind, f"{moduli[k]:.4f}", number(float(away[k]), 2)))
     total, stable = len(found), int(found.stable.sum())
-    where = "all" if found.regions == 2**card.gated else "the visited"
-    caption = f"{total} in {where} {found.regions:,} regions, {stable} of them attracting"
+    every = found.regions == 2**card.gated
+    where = f"all {found.regions:,}" if every else f"the visited {found.regions:,}"
+    where = f"{where} regions" if found.regions > 1 else "the only region visited"
+    caption = f"{total} in {where}, {stable} of them attracting"
     caption += f"; the {_LISTED} nearest to the data." if total > _LISTED else "."
     if len(run.columns) > _COLUMNS:
         caption += f" Positions by the first {_COLUMNS} of {len(run.columns)} columns."

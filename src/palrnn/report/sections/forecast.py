@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from palrnn.engine.checks import Floats
+from palrnn.engine.text import counted
 from palrnn.inference import Forecast
 from palrnn.invariants import PredictionError, Scorecard
 from palrnn.report.blocks import Block, Card, Download, Figure, Note, csv_download, number, typed_array
 from palrnn.report.coordinates import Coordinates
-from palrnn.report.drawing import axis, line, per_run, percent
+from palrnn.report.drawing import axis, fitting, line, per_run, percent
 from palrnn.report.registry import headline, section
 from palrnn.report.view import Fan, Run
 
@@ -51,17 +52,17 @@ def useful(run: Run) -> Card:
     low, high = np.quantile(found.valid_steps, [0.1, 0.9])
     count = len(found.valid_steps)
     words = (
-        f"Median over {count} start{'s' * (count > 1)}, without noise, until the error is "
+        f"Median over {counted(count, 'start')}, without noise, until the error is "
         f"{found.threshold:g} deviations"
     )
     words += f"; 10 to 90 % of them: {_whole(low)} to {_whole(high)} steps." if count > 1 else "."
     if found.censored:
         words += f" {percent(found.censored)} were followed for {found.horizon} steps and still held."
     if rate is None:
-        return Card(label, _whole(steps), words, "steps")
+        return Card(label, _whole(steps), words, "step" if round(steps) == 1 else "steps")
     time = steps * (run.dt or 1.0) * rate[0]
     pace = f"a Lyapunov time is {number(1 / rate[0])} {_units(run)}, {rate[1]}"
-    words = f"{_whole(steps)} steps; {pace}. {words}"
+    words = f"{counted(round(steps), 'step')}; {pace}. {words}"
     return Card(label, number(time, 2), words, "Lyapunov times")
 
 
@@ -109,7 +110,7 @@ def fan_chart(run: Run, fan: Fan, key: str) -> Figure:
         traces.append(curve(np.r_[before, ahead], np.r_[past[:, i], truth[:, i]], "data", "@ink", width=1.3))
         top = 1 - i * (height + gap)
         layout[f"yaxis{i + 1}" if i else "yaxis"] = axis(
-            chosen.names[i], domain=[max(0.0, top - height), top], range=[low, high]
+            fitting(chosen.names[i]), domain=[max(0.0, top - height), top], range=[low, high]
         )
     layout["xaxis"] = axis(
         f"{'time' if run.dt else 'steps'} after the last row seen",
@@ -166,7 +167,9 @@ def _summary(run: Run, fan: Fan, valid: int, note: str) -> str:
     card: Scorecard | None = run.results.get("invariants")
     rate = None if card is None else exponent(card)
     times = "" if rate is None else f" or {number(valid * (run.dt or 1.0) * rate[0], 2)} Lyapunov times"
-    end = "all of the stretch" if valid >= len(fan.truth) else f"{valid} steps{times} (dotted line)"
+    end = (
+        "all of the stretch" if valid >= len(fan.truth) else f"{counted(valid, 'step')}{times} (dotted line)"
+    )
     words = [
         f"After {len(fan.past)} held-out rows. The mean of {len(fan.forecast.paths)} paths stays within 0.4 "
         f"deviations of what came for {end}.",
@@ -199,4 +202,4 @@ def horizon(found: PredictionError) -> str:
     """Return the mean number of steps of use, in words, for a table."""
     times = f" = {number(found.valid_time)} Lyapunov times" if found.valid_time is not None else ""
     more = f", {percent(found.censored)} beyond the horizon" if found.censored else ""
-    return f"{number(float(found.valid_steps.mean()))} steps{times}{more}"
+    return f"{number(float(found.valid_steps.mean()))} steps in the mean{times}{more}"

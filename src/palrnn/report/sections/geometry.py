@@ -9,7 +9,17 @@ import numpy as np
 
 from palrnn.geometry import GeometryComparison, InvariantErrorBars
 from palrnn.model import Forcing
-from palrnn.report.blocks import Block, Card, Figure, Note, Table, csv_download, number, typed_array
+from palrnn.report.blocks import (
+    Block,
+    Card,
+    Figure,
+    Note,
+    Table,
+    csv_download,
+    number,
+    typed_array,
+    with_error,
+)
 from palrnn.report.drawing import axis, colour, line, log_axis, percent, sentence
 from palrnn.report.registry import headline, section
 from palrnn.report.view import Run
@@ -81,13 +91,13 @@ def geometry_table(found: Sequence[GeometryComparison], names: Sequence[str] = (
         return label, *(cells(measures) for measures in all_measures), note
 
     def trace(name: str) -> Any:
-        return lambda m: _with_error(m.get(name), m.get(f"{name}_stderr"))
+        return lambda m: with_error(m.get(name), m.get(f"{name}_stderr"))
 
     rows = [
         row("Forcing", lambda m: repr(Forcing.from_dict(m["forcing"]))),
         row(
             "Curvature gap g, decades",
-            lambda m: _with_error(m["gap"], m["gap_stderr"]),
+            lambda m: with_error(m["gap"], m["gap_stderr"]),
             "> 0: forcing is sharper in total",
         ),
         row(
@@ -105,28 +115,28 @@ def geometry_table(found: Sequence[GeometryComparison], names: Sequence[str] = (
         ),
         row(
             "Log-determinant gap, decades",
-            lambda m: _with_error(m.get("logdet_gap"), m.get("logdet_gap_stderr")),
+            lambda m: with_error(m.get("logdet_gap"), m.get("logdet_gap_stderr")),
             "< 0: forcing is flatter in most directions",
         ),
         row(
             "90 % quantile of log₁₀ γ",
-            lambda m: _with_error(m.get("q90"), m.get("q90_stderr")),
+            lambda m: with_error(m.get("q90"), m.get("q90_stderr")),
             "< 0: so in nine of ten directions",
         ),
         row("Directions with negative γ", _negative, "where the log evidence is not concave"),
         row(
             f"Overlap of the leading {first['k']}",
-            lambda m: _with_error(m["overlap"], m.get("overlap_stderr")),
+            lambda m: with_error(m["overlap"], m.get("overlap_stderr")),
             "mean squared cosine",
         ),
         row(
             "Mean code entropy, bits",
-            lambda m: _with_error(m["entropy_bits"], m.get("entropy_bits_stderr")),
+            lambda m: with_error(m["entropy_bits"], m.get("entropy_bits_stderr")),
             f"at most {number(first['entropy_bound'])} with {first['particles']} particles",
         ),
         row(
             "Effective sample size",
-            lambda m: _with_error(m["ess"], m.get("ess_stderr")),
+            lambda m: with_error(m["ess"], m.get("ess_stderr")),
             f"of {first['particles']}",
         ),
     ]
@@ -283,7 +293,7 @@ def _without_matrices(name: str, measures: Measures) -> Note:
 def _negative(measures: Measures) -> str:
     if measures.get("negative") is None or not _has_matrices(measures):
         return "not computed"
-    return f"{_with_error(measures['negative'], measures.get('negative_stderr'))} of {measures['parameters']}"
+    return f"{with_error(measures['negative'], measures.get('negative_stderr'))} of {measures['parameters']}"
 
 
 def _has_matrices(measures: Measures) -> bool:
@@ -295,12 +305,6 @@ def _overlaps(measures: Measures) -> list[tuple[int, float]]:
     if measures.get("overlaps"):
         return [(k, value) for k, value in enumerate(measures["overlaps"], start=1)]
     return [] if measures.get("overlap") is None else [(measures["k"], measures["overlap"])]
-
-
-def _with_error(value: float | None, error: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{number(value)} ± {number(error, 2)}" if error else number(value)
 
 
 def _samples(measures: Measures) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from palrnn.engine.text import counted
 from palrnn.invariants import FixedPoints, Floor, Quantities, Scorecard, Verdict
-from palrnn.report.blocks import Block, Card, Figure, Note, Table, csv_download, number
+from palrnn.report.blocks import Block, Card, Figure, Note, Table, csv_download, number, with_error
 from palrnn.report.drawing import axis, colour, percent, sentence
 from palrnn.report.registry import headline, section
 from palrnn.report.sections.bars import bars_tables, interval, of_fixed_points
@@ -128,7 +129,7 @@ def exponent(run: Run) -> Card:
         words += " That is for the time of this run, not for the long one."
     if card.lyapunov is not None:
         words += f" The true system has {number(card.lyapunov)}."
-    bars, unit = interval(run, "exponent 1"), f"± {number(error, 2)}" if error else ""
+    bars, unit = interval(run, "exponent 1"), with_error(found.largest, error).partition(" ")[2]
     if run.bars is not None and bars is not None:
         unit = f"{number(bars[0])} to {number(bars[1])}"
         words = f"With its 90 % interval over models by {run.bars['method']}. {words}"
@@ -185,7 +186,9 @@ def _lines(
     """Yield label, scores (one per run) and what they stand against (one per card)."""
     # verdict and spread are of the hard-gated model; a column for samples has none
     blank, none = [""] * (len(runs) - len(cards)), [""] * len(cards)
-    yield "Verdict", [card.verdict.grade for card in cards] + blank, [_reasons(card) for card in cards]
+    # of one model the reasons are told beside the table; a long cell would widen all of it
+    reasons = [_reasons(card) for card in cards] if len(cards) > 1 else none
+    yield "Verdict", [card.verdict.grade for card in cards] + blank, reasons
     if any(card.viability is not None for card in cards):
         yield "Long free runs", [_alive(card) for card in cards] + blank, [_life(card) for card in cards]
     yield (
@@ -223,7 +226,7 @@ def _lines(
     yield "Useful forecast", [horizon(card.prediction) for card in cards] + blank, none
     if any(card.gated for card in cards):
         visited = ["–" if card.symbols is None else str(len(card.symbols.codes)) for card in cards]
-        yield "Switching codes visited", visited + blank, [f"of {2**card.gated} regions" for card in cards]
+        yield "Switching codes visited", visited + blank, [f"of {2**card.gated:,} regions" for card in cards]
         rates = ["–" if c.symbols is None else number(c.symbols.entropy_rate()) for c in cards]
         yield "Entropy rate of the codes, bits per step", rates + blank, none
     points = [card.fixed_points for card in cards]
@@ -236,8 +239,8 @@ def _lines(
 def _stable(found: FixedPoints | None, card: Scorecard) -> str:
     if found is None:
         return ""
-    where = "" if found.regions == 2**card.gated else f" (of {found.regions} regions visited)"
-    return f"{int(found.stable.sum())} of them stable{where}"
+    where = "" if found.regions == 2**card.gated else f" (of {counted(found.regions, 'region')} visited)"
+    return f"{int(found.stable.sum())} stable{where}"
 
 
 def spectrum(runs: Sequence[Run]) -> Figure:
@@ -295,8 +298,8 @@ def _rate(runs: Sequence[Run]) -> str:
 def _dstsp(run: Quantities) -> str:
     if run.dstsp is None:
         return "–" if run.diverged_at is None else f"diverged after {run.diverged_at} steps"
-    error = f" ± {number(run.dstsp.stderr, 2)}" if run.dstsp.method == "mixture" else ""
-    return f"{number(run.dstsp.value)}{error}"
+    error = run.dstsp.stderr if run.dstsp.method == "mixture" else None
+    return with_error(run.dstsp.value, error)
 
 
 def _exponent(run: Quantities, i: int) -> str:
@@ -305,7 +308,7 @@ def _exponent(run: Quantities, i: int) -> str:
     value, error = float(run.lyapunov.exponents[i]), float(run.lyapunov.stderr[i])
     if not np.isfinite(value):
         return "−∞"
-    return f"{number(value)} ± {number(error, 2)}" if error else number(value)
+    return with_error(value, error)
 
 
 def _true_exponents(card: Scorecard) -> list[float | None]:
@@ -318,8 +321,7 @@ def _true_exponent(card: Scorecard, i: int) -> str:
     known, truth = _true_exponents(card), card.reference_exponents
     if i >= len(known):
         return ""
-    error = "" if truth is None else f" ± {number(float(truth.stderr[i]), 2)}"
-    return f"{number(known[i])}{error}"
+    return with_error(known[i], None if truth is None else float(truth.stderr[i]))
 
 
 def _floor(floor: Floor) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from palrnn.invariants import Scorecard, power_spectrum
 from palrnn.report.blocks import Block, Figure, Note, csv_download, number, typed_array
 from palrnn.report.coordinates import Coordinates
-from palrnn.report.drawing import axis, colour, line, per_run, thinned
+from palrnn.report.drawing import colour, line, log_axis, per_run, thinned
 from palrnn.report.registry import section
 from palrnn.report.view import Run
 
@@ -73,6 +73,6 @@ def power(run: Run, key: str) -> Figure:
         "Power spectra",
         f"Most power, in {unit}: {', '.join(peaks)}. {distance}".strip(),
         tuple(traces),
-        {"xaxis": axis(unit, type="log"), "yaxis": axis("power", type="log", exponentformat="power")},
+        {"xaxis": log_axis(unit, frequencies), "yaxis": log_axis("power", np.concatenate([true, made]))},
         downloads=(csv_download("power.csv", header, rows),),
     )

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from palrnn.engine.checks import Floats
+from palrnn.engine.text import counted
 from palrnn.report.blocks import Block, Download, Figure, csv_download, typed_array
 from palrnn.report.coordinates import Coordinates
-from palrnn.report.drawing import axis, line, per_run, within_sight
+from palrnn.report.drawing import axis, fitting, line, per_run, within_sight
 from palrnn.report.registry import section
 from palrnn.report.view import Run
 
@@ -59,7 +60,7 @@ def series(run: Run, key: str) -> Figure:
             )
         top = 1 - i * (height + gap)
         domain = [max(0.0, top - height), top]
-        layout[f"yaxis{'' if i == 0 else i + 1}"] = axis(chosen.names[i], domain=domain)
+        layout[f"yaxis{'' if i == 0 else i + 1}"] = axis(fitting(chosen.names[i]), domain=domain)
     layout["xaxis"] = axis("time" if run.dt else "step", anchor="y" if rows == 1 else f"y{rows}")
     return Figure(
         key,
@@ -95,7 +96,7 @@ def _summary(run: Run, forecast: Tracking) -> str:
     words = (
         "never parts from the data on this stretch"
         if left is None
-        else f"parts from the data after {left} steps{unit}"
+        else f"parts from the data after {counted(left, 'step')}{unit}"
     )
     return (
         f"The forced prediction ({forecast.forcing!r}) is off by {error:.2g} standard "

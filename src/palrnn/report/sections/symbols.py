@@ -67,6 +67,9 @@ def _blocks(run: Run, key: str) -> list[Block]:
     card: Scorecard = run["invariants"]
     if card.symbols is None:
         return [Note(f"No codes: the free run diverged after {card.hard.diverged_at} steps.")]
+    if len(card.symbols.codes) == 1:
+        code = bits(card.symbols.codes[0])
+        return [Note(f"One code, {code}, for all of the free run: there the model is a linear system.")]
     return [graph(card, f"{key}-symbols")]
 
 
@@ -194,7 +197,7 @@ def _summary(card: Scorecard, found: Graph) -> str:
     distinct = len(card.symbols.codes)
     listed = f", the {len(found.codes)} most visited are shown" if len(found.codes) < distinct else ""
     return (
-        f"The model uses {distinct} codes{listed}; the most visited is {found.codes[0]} "
+        f"The model uses {distinct:,} codes{listed}; the most visited is {found.codes[0]} "
         f"({percent(found.occupancy[0])} of the time). Entropy of the occupancy: "
         f"{number(card.symbols.occupancy_entropy)} bits.{follows} Discs lie where the model is while in a "
         "code, as large as it is frequent; arrows are as thick as the transition is likely."
