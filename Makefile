@@ -31,7 +31,7 @@ endif
 .PHONY: demo test test-slow test-wheel test-torch test-lowest test-narrow check bench benchmark-field docs torture clean
 
 demo: $(VENV)/.run
-	$(BIN)/python -m palrnn.cli.main demo -o $(DEMO)/
+	$(BIN)/python -m palrnn demo -o $(DEMO)/
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal

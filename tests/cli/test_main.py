@@ -169,7 +169,8 @@ def test_a_real_process_fails_with_one_line_and_its_exit_code(tmp_path):
 
 
 def test_an_ascii_stream_does_not_lose_the_result(tmp_path, monkeypatch):
-    model = palrnn.ALRNN([1.7], [[-3.4]], [1.0], [[1.0]], 1)
+    # a tent with two slopes: its exponent has an error to print
+    model = palrnn.ALRNN([1.7], [[-3.2]], [1.0], [[1.0]], 1)
     palrnn.save_checkpoint(tmp_path / "tent.safetensors", model, dt=1.0)
     np.save(tmp_path / "truth.npy", model.rollout([0.2], 600).states)
     monkeypatch.chdir(tmp_path)
@@ -233,10 +234,18 @@ def test_help_takes_a_moment():
         "subprocess.run(words, check=True, stdout=subprocess.DEVNULL); "
         "used = resource.getrusage(resource.RUSAGE_CHILDREN); print(used.ru_utime + used.ru_stime)"
     )
-    took = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout]
-    # half a second of processor time at most, where 0.3 is usual; a busy machine counts more
-    took += [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout]
-    assert min(map(float, took)) < 1.0
+    took = []
+    # 0.3 s of processor time is usual; a neighbour on the same core makes it more, so there are some tries
+    while len(took) < 12 and min(took, default=1.0) >= 0.4:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        took.append(float(done.stdout))
+    assert min(took) < 0.4, took
+
+
+def test_the_package_is_the_command_too():
+    words = [sys.executable, "-m", "palrnn", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == f"palrnn {palrnn.__version__}\n"
 
 
 def test_every_public_name_is_where_the_package_says():

@@ -8,6 +8,7 @@ import tomllib
 import numpy as np
 import pytest
 from command_line import call
+from command_line import run as run_command
 
 from palrnn.data import Standardizer
 from palrnn.model import ALRNN, PALRNN, load_checkpoint, save_checkpoint
@@ -28,14 +29,27 @@ QUICK = (
 )
 
 
-@pytest.fixture
-def files(tmp_path):
+def made(folder):
+    """Return a checkpoint, a series, and where a run may go."""
     drift = ALRNN([0.5, 0.4], [[0.1, 0.3], [-0.3, 0.1]], [0.1, 0.0], [[1.0], [0.5]], 1)
     standardizer = Standardizer([5.0], [2.0])
-    save_checkpoint(tmp_path / "model.safetensors", drift, standardizer=standardizer, dt=0.5)
+    save_checkpoint(folder / "model.safetensors", drift, standardizer=standardizer, dt=0.5)
     x = PALRNN(drift, 0.3, 0.2, 0.5).sample([0.0], 400, seed=1).observations
-    np.save(tmp_path / "x.npy", standardizer.inverse(x))
-    return tmp_path / "model.safetensors", tmp_path / "x.npy", tmp_path / "run"
+    np.save(folder / "x.npy", standardizer.inverse(x))
+    return folder / "model.safetensors", folder / "x.npy", folder / "run"
+
+
+@pytest.fixture
+def files(tmp_path):
+    return made(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    """What one tuning with the usual configuration needed and left."""
+    model, x, run = made(tmp_path_factory.mktemp("tuned"))
+    assert run_command("tune", model, x, "-o", run, *QUICK, "-q") == 0
+    return model, x, run
 
 
 def test_it_writes_the_tuned_model_its_history_a_picture_and_the_settings(files, capsys):
@@ -56,9 +70,8 @@ def test_it_writes_the_tuned_model_its_history_a_picture_and_the_settings(files,
     assert settings["tuning"]["series"] == str(x)
 
 
-def test_the_same_command_again_changes_nothing_and_its_settings_file_repeats_it(files, capsys):
-    model, x, run = files
-    call(capsys, "tune", model, x, "-o", run, *QUICK)
+def test_the_same_command_again_changes_nothing_and_its_settings_file_repeats_it(tuned, capsys):
+    model, x, run = tuned
     first = (run / "checkpoint.safetensors").read_bytes()
     assert call(capsys, "tune", model, x, "-o", run, *QUICK)[0] == 0
     assert (run / "checkpoint.safetensors").read_bytes() == first
@@ -82,9 +95,8 @@ def test_of_a_file_with_trials_the_last_is_held_out(files, capsys):
     assert found["heldout_evidence"] == expected["heldout_evidence"]
 
 
-def test_a_folder_refuses_other_settings_and_keeps_its_own(files, capsys):
-    model, x, run = files
-    call(capsys, "tune", model, x, "-o", run, *QUICK)
+def test_a_folder_refuses_other_settings_and_keeps_its_own(tuned, capsys):
+    model, x, run = tuned
     before = {file.name: file.read_bytes() for file in run.iterdir()}
     code, _, err = call(capsys, "tune", model, x, "-o", run, *QUICK, "--ridge", 0.5)
     assert code == 1
@@ -92,7 +104,7 @@ def test_a_folder_refuses_other_settings_and_keeps_its_own(files, capsys):
     assert {file.name: file.read_bytes() for file in run.iterdir()} == before
 
 
-def test_a_comparison_has_a_folder_for_each_configuration(files, capsys):
+def test_a_comparison_has_a_folder_for_each_configuration_and_can_be_repeated(files, capsys):
     model, x, run = files
     words = ("--configuration", "compare", "--beta", 10, "--beta", 100, "--json")
     code, out, _ = call(capsys, "tune", model, x, "-o", run, *words, *QUICK)
@@ -102,12 +114,6 @@ def test_a_comparison_has_a_folder_for_each_configuration(files, capsys):
     assert (run / "beta-10" / "before_after.png").is_file()
     assert (run / "tradeoff.png").is_file()
     assert (run / "comparison.csv").is_file()
-
-
-def test_a_comparison_can_be_repeated_from_its_settings(files, capsys):
-    model, x, run = files
-    words = ("--configuration", "compare", "--beta", 10, *QUICK)
-    assert call(capsys, "tune", model, x, "-o", run, *words)[0] == 0
     again = run.parent / "again"
     code, _, err = call(capsys, "tune", "--config", run / "config.toml", "-o", again, "-q")
     assert code == 0, err

@@ -47,6 +47,11 @@ def option(words: str, panel: str) -> Any:
     return typer.Option(help=words, rich_help_panel=panel, show_default=False)
 
 
+def wrote(folder: str) -> str:
+    """Return the words for a folder that was written, with one slash however it was given."""
+    return f"wrote {folder.rstrip('/')}/"
+
+
 @app.callback()
 def _options(
     version: Annotated[

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option, wrote
+from palrnn.cli.options import Columns, ObservationNoise, Steps, TimeStep
 from palrnn.cli.terminal import listing
 
-_DATA, _TRAINING, _WORK = "The series", "The first model", "The ensemble"
+_TRAINING, _WORK = "The first model", "The ensemble"
 
 
 @app.command("bootstrap", epilog="Example: palrnn bootstrap data.csv --models 50 -o boot/")
@@ -38,12 +39,10 @@ def bootstrap_command(
     seed: Annotated[int | None, option("The seed of the ensemble (0).", _WORK)] = None,
     workers: Annotated[int | None, option("Processes on this machine (one per core).", _WORK)] = None,
     scheduler: Annotated[str | None, option("A Dask cluster at tcp://host:port instead.", _WORK)] = None,
-    steps: Annotated[int | None, option("Steps to simulate, test part included (100000).", _DATA)] = None,
-    dt: Annotated[float | None, option("Time per step.", _DATA)] = None,
-    observation_std: Annotated[
-        float | None, option("Observation noise of a simulated series (0).", _DATA)
-    ] = None,
-    columns: Annotated[list[str] | None, option("A column to use; once per column (all).", _DATA)] = None,
+    steps: Steps = None,
+    dt: TimeStep = None,
+    observation_std: ObservationNoise = None,
+    columns: Columns = None,
     latent_dim: Annotated[int | None, option("Latent units M of the first model (50).", _TRAINING)] = None,
     gated: Annotated[int | None, option("Gated units P of the first model (20).", _TRAINING)] = None,
     tau: Annotated[int | None, option("Steps between forcings (chosen from the data).", _TRAINING)] = None,
@@ -88,7 +87,7 @@ def bootstrap_command(
         values | {"bars": bars.to_dict()},
         f"{found!r} in {seconds:.1f} s; 90 % intervals:",
         listing(("figure", "first model", "from", "to"), rows),
-        f"wrote {output}/",
+        wrote(output),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option, wrote
 from palrnn.cli.settings import ConfigFile, options_of, write_settings
 
 _SEGMENT, _NOISE, _FILTER = "The segment", "The PAL-RNN (in standardised units, per step)", "The filter"
@@ -63,4 +63,4 @@ def filter_command(
         save_filter(found, folder, start=settings.start)
         write_settings(context, folder / "filter.toml", settings)
     health = FilterDiagnostics.of(found, settings.paths)
-    voice.result({"output": output, **health.to_dict()}, filter_table(health), f"wrote {output}/")
+    voice.result({"output": output, **health.to_dict()}, filter_table(health), wrote(output))

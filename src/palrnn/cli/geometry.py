@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option, wrote
 from palrnn.cli.settings import ConfigFile, options_of, write_settings
 
 _SEGMENT, _NOISE = "The segment and the forcing", "The PAL-RNN (in standardised units, per step)"
@@ -97,4 +97,4 @@ def geometry_command(
         write_json(folder / "summary.json", plain(values))
         write_settings(context, folder / "geometry.toml", settings)
     tables = [geometry_table([found])] + ([error_bars_table(bars, prior_std)] if bars else [])
-    voice.result({"output": output, **values}, *tables, f"wrote {output}/")
+    voice.result({"output": output, **values}, *tables, wrote(output))

@@ -6,6 +6,7 @@ Exit codes: 0 success, 1 an error that the message explains, 2 wrong usage, 130 
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import os
 import sys
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import typer
+from typer.main import get_command_name
 
 from palrnn.cli.app import app
 from palrnn.cli.terminal import print_text
@@ -74,7 +76,7 @@ def _run(words: list[str], debug: bool) -> int:
     if not words:  # versions of Typer disagree on what this means
         return _run(["--help"], debug) or _USAGE
     try:
-        code = typer.main.get_command(app)(words, prog_name="palrnn", standalone_mode=False)
+        code = _command(words)(words, prog_name="palrnn", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
         code = _INTERRUPTED
     except Exception as error:
@@ -89,6 +91,30 @@ def _run(words: list[str], debug: bool) -> int:
     if code == _INTERRUPTED:  # some versions of Typer turn Ctrl-C into this code themselves
         print_text("palrnn: interrupted", sys.stderr)
     return code if isinstance(code, int) else 0
+
+
+def _command(words: list[str]) -> Any:
+    """Return the command line; if it is asked for its commands only, without their options.
+
+    There are two hundred, and Typer builds all of them before it prints the first word.
+    """
+    whole = typer.main.get_command
+    commands = app.registered_commands
+    names = {info.name or get_command_name(info.callback.__name__) for info in commands if info.callback}
+    if "_PALRNN_COMPLETE" in os.environ or names & set(words):
+        return whole(app)
+    listed = copy.copy(app)
+    listed.registered_commands = [_without_options(info) for info in commands]
+    return whole(listed)
+
+
+def _without_options(info: Any) -> Any:
+    def listed() -> None: ...
+
+    listed.__doc__, listed.__name__ = info.callback.__doc__, info.callback.__name__
+    bare = copy.copy(info)
+    bare.callback = listed
+    return bare
 
 
 def _sentence(error: Exception) -> str:

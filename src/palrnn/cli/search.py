@@ -7,9 +7,20 @@ from typing import Annotated
 
 import typer
 
-from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option, wrote
+from palrnn.cli.options import (
+    SERIES,
+    Columns,
+    DataSeed,
+    Inputs,
+    ObservationNoise,
+    ProcessNoise,
+    Steps,
+    TimeStep,
+    TrialColumn,
+)
 
-_DATA, _TRAINING, _WORK = "The series", "What is tried", "The search"
+_TRAINING, _WORK = "What is tried", "The search"
 _LISTED = 10
 
 
@@ -33,30 +44,21 @@ def search_command(
     seed: Annotated[int | None, option("The seed of the search (0).", _WORK)] = None,
     workers: Annotated[int | None, option("Processes on this machine (one per core).", _WORK)] = None,
     scheduler: Annotated[str | None, option("A Dask cluster at tcp://host:port instead.", _WORK)] = None,
-    steps: Annotated[int | None, option("Steps to simulate, test part included (100000).", _DATA)] = None,
-    dt: Annotated[
-        float | None, option("Time per step (simulated: the usual one; files: their time).", _DATA)
-    ] = None,
-    process_std: Annotated[float | None, option("Process noise of a simulated system (0).", _DATA)] = None,
-    observation_std: Annotated[
-        float | None, option("Observation noise on the training part of a simulated series (0).", _DATA)
-    ] = None,
-    data_seed: Annotated[int | None, option("Seed of the simulated series (0).", _DATA)] = None,
+    steps: Steps = None,
+    dt: TimeStep = None,
+    process_std: ProcessNoise = None,
+    observation_std: ObservationNoise = None,
+    data_seed: DataSeed = None,
     test_fraction: Annotated[
         float | None,
-        option("Last part, held out for the verdict (0.2); of several trials, the last.", _DATA),
+        option("Last part, held out for the verdict (0.2); of several trials, the last.", SERIES),
     ] = None,
-    columns: Annotated[
-        list[str] | None, option("A column of a table to use; once per column (all but time).", _DATA)
-    ] = None,
-    inputs: Annotated[
-        str | None,
-        option("Columns that drive the system, not observed: names with commas between (none).", _DATA),
-    ] = None,
+    columns: Columns = None,
+    inputs: Inputs = None,
     time: Annotated[
-        str | None, option("The column that tells the time (one that looks like it).", _DATA)
+        str | None, option("The column that tells the time (one that looks like it).", SERIES)
     ] = None,
-    trial: Annotated[str | None, option("The column that tells trials apart (trial).", _DATA)] = None,
+    trial: TrialColumn = None,
     lags: Annotated[
         list[int] | None, option("A number of lags to try; once per number (one column: 2 to 5).", _TRAINING)
     ] = None,
@@ -125,5 +127,5 @@ def search_command(
         invariants_table([card]),
         *verdict_lines(card, result.verdict),
         f"{result.updates:,} updates of {len(result.table)} candidates in {seconds:.1f} s; "
-        f"wrote {output}/, the model in {output}/best",
+        f"{wrote(output)}, the model in {output.rstrip('/')}/best",
     )

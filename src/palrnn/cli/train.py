@@ -8,13 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option, wrote
+from palrnn.cli.options import (
+    SERIES,
+    Columns,
+    DataSeed,
+    Inputs,
+    ObservationNoise,
+    ProcessNoise,
+    Steps,
+    TimeStep,
+    TrialColumn,
+)
 
 if TYPE_CHECKING:
     from palrnn.data import Dataset
     from palrnn.forcing import TrainConfig
 
-_DATA, _TRAINING = "The series", "Training"
+_TRAINING = "Training"
 
 
 def _preset(name: str) -> Any:
@@ -42,38 +53,29 @@ def train_command(
     preset: Annotated[
         str | None, typer.Option(help="Settings of training by name: paper. Other options win over them.")
     ] = None,
-    steps: Annotated[int | None, option("Steps to simulate, test part included (100000).", _DATA)] = None,
-    dt: Annotated[
-        float | None, option("Time per step (simulated: the usual one; files: their time).", _DATA)
-    ] = None,
-    process_std: Annotated[float | None, option("Process noise of a simulated system (0).", _DATA)] = None,
-    observation_std: Annotated[
-        float | None, option("Observation noise on the training part of a simulated series (0).", _DATA)
-    ] = None,
-    data_seed: Annotated[int | None, option("Seed of the simulated series (0).", _DATA)] = None,
+    steps: Steps = None,
+    dt: TimeStep = None,
+    process_std: ProcessNoise = None,
+    observation_std: ObservationNoise = None,
+    data_seed: DataSeed = None,
     test_fraction: Annotated[
-        float | None, option("Last part, held out for tests (0.2); of several trials, the last.", _DATA)
+        float | None, option("Last part, held out for tests (0.2); of several trials, the last.", SERIES)
     ] = None,
-    columns: Annotated[
-        list[str] | None, option("A column of a table to use; once per column (all but time).", _DATA)
-    ] = None,
-    inputs: Annotated[
-        str | None,
-        option("Columns that drive the system, not observed: names with commas between (none).", _DATA),
-    ] = None,
+    columns: Columns = None,
+    inputs: Inputs = None,
     time: Annotated[
         str | None,
         option(
             "The column that tells the time (one that looks like it); with --dt, rows are put on that grid.",
-            _DATA,
+            SERIES,
         ),
     ] = None,
-    trial: Annotated[str | None, option("The column that tells trials apart (trial).", _DATA)] = None,
+    trial: TrialColumn = None,
     lags: Annotated[
         int | None,
-        option("The present and so many - 1 past values (1: off; chosen for one column).", _DATA),
+        option("The present and so many - 1 past values (1: off; chosen for one column).", SERIES),
     ] = None,
-    delay: Annotated[int | None, option("Steps between these (chosen from the data).", _DATA)] = None,
+    delay: Annotated[int | None, option("Steps between these (chosen from the data).", SERIES)] = None,
     latent_dim: Annotated[
         int | None, option("Latent units M (50, or more for many columns).", _TRAINING)
     ] = None,
@@ -141,7 +143,7 @@ def train_command(
     values = {"output": output, "updates": result.losses[-1][0], "seconds": seconds, "loss": loss}
     words = f"trained {result.model} with {result.forcing} in {seconds:.1f} s; the last loss is {loss:.4g}"
     values |= card.to_dict() | {"verdict": verdict.to_dict()}
-    voice.result(values, words, invariants_table([card]), *verdict_lines(card, verdict), f"wrote {output}/")
+    voice.result(values, words, invariants_table([card]), *verdict_lines(card, verdict), wrote(output))
 
 
 def _chosen(data: Dataset, config: TrainConfig) -> list[str]:

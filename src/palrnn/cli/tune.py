@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option
+from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option, wrote
 
 _DATA, _TUNING = "Model and data", "Tuning (the defaults are the paper's)"
 _BETAS = (5.0, 20.0, 50.0, 100.0, 200.0, 500.0, 2000.0)
@@ -110,7 +110,7 @@ def tune_command(
         tuned = result.tune(configuration or plan.task.saem.configuration, plan.task, **how)
         assert tuned.saem is not None
         found = Comparison.of(tuned.saem)
-    ending, judged = f"wrote {output}/", None if together else tuned
+    ending, judged = wrote(output), None if together else tuned
     if together:
         choice = "no anchored model kept the dynamics: try a greater --beta"
         ending += f"; {choice if found.chosen is None else f'chosen: {found.chosen}'}"
