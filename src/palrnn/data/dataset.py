@@ -40,7 +40,7 @@ from palrnn.data.systems import System
 from palrnn.data.table import SeriesError
 from palrnn.data.timescale import suggest_tau
 from palrnn.engine.checks import Floats, as_instance, as_int, as_trials
-from palrnn.engine.text import printable, quoted
+from palrnn.engine.text import past_names, printable, quoted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -284,10 +284,7 @@ class Dataset:
     @property
     def observed_columns(self) -> tuple[str, ...]:
         """Names for all coordinates that a model observes, past values among them."""
-        past = range(1, self.lags)
-        return self.columns + tuple(
-            f"{name}, {k * self.delay} steps ago" for k in past for name in self.columns
-        )
+        return self.columns + past_names(self.columns, self.lags, self.delay)
 
     @property
     def true_system(self) -> System | None:

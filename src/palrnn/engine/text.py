@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -35,3 +36,13 @@ def quoted(value: Any, most: int = 80) -> str:
     except ValueError:  # as above, perhaps deep inside a list
         text = str(value) if isinstance(value, str) else printable(value)
     return printable(text, most)
+
+
+def counted(count: int, thing: str) -> str:
+    """Return "1 step", "2 steps"."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def past_names(names: Sequence[str], lags: int, delay: int) -> tuple[str, ...]:
+    """Return names for the ``lags - 1`` past values of each column, the nearest first."""
+    return tuple(f"{name}, {counted(k * delay, 'step')} ago" for k in range(1, lags) for name in names)

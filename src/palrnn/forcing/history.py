@@ -11,6 +11,8 @@ import numpy as np
 from palrnn.engine.checks import Floats
 from palrnn.engine.tables import write_table
 
+#: The columns of history.csv that an `Evaluation` fills, in the order of its fields.
+MEASURED = ("dstsp", "outside", "lyapunov", "alive")
 _ENDED, _SAME = 10.0, 0.3
 
 
@@ -74,13 +76,12 @@ class History:
         """Write one line per update; the columns of evaluations are empty where there was none."""
         header = ("update", "loss", "gradient_norm", "learning_rate", "alpha", "seconds")
         columns = (self.loss, self.gradient_norm, self.learning_rate, self.alpha, self.seconds)
-        extra = ("dstsp", "outside", "lyapunov", "alive")
-        measured = {e.update: [f"{getattr(e, name):.6g}" for name in extra] for e in self.evaluations}
+        measured = {e.update: [f"{getattr(e, name):.6g}" for name in MEASURED] for e in self.evaluations}
         rows = (
-            (i, *(f"{v:.7g}" for v in row), *measured.get(i, [""] * 4))
+            (i, *(f"{v:.7g}" for v in row), *measured.get(i, [""] * len(MEASURED)))
             for i, row in enumerate(zip(*(column.tolist() for column in columns), strict=True), start=1)
         )
-        write_table(path, (*header, *extra), rows)
+        write_table(path, (*header, *MEASURED), rows)
 
     def __repr__(self) -> str:
         if not len(self):

@@ -64,8 +64,8 @@ def prediction_error(
     Every ``x[t]`` with ``t + n < T`` is embedded and run freely for ``n`` steps, with hard gates and without
     noise (of a PAL-RNN, the drift). The valid prediction time is the mean over ``starts`` evenly spaced
     starts of the first time at which ``|forecast - x|`` exceeds ``threshold`` times the root mean square
-    deviation of ``x`` from its mean, looked for up to ``horizon`` steps and counted in Lyapunov times ``1 /
-    lyapunov``, for the largest exponent of the true system per unit of time.
+    deviation of ``x`` from its mean, looked for up to ``horizon`` steps (half of a shorter ``x``) and counted
+    in Lyapunov times ``1 / lyapunov``, for the largest exponent of the true system per unit of time.
 
     With gaps (NaN), forecasts start at rows that have none, and are compared with what was seen. A driven
     model is given ``inputs (T, K)``, also those after the start of a forecast.
@@ -76,7 +76,8 @@ def prediction_error(
     refuse_empty_columns([series], "x")
     dt, threshold = as_float(dt, "dt", above=0.0), as_float(threshold, "threshold", above=0.0)
     longest = len(series) - 1 - first_whole_row(series, "x")
-    horizon = min(as_int(horizon, "horizon", least=1), max(1, longest))
+    # half of a short series, so that there are starts for the other half
+    horizon = min(as_int(horizon, "horizon", least=1), max(1, (longest + 1) // 2))
     possible = _starts(series, horizon)
     starts = min(as_int(starts, "starts", least=1), len(possible))
     exponent = None if lyapunov is None else as_float(lyapunov, "lyapunov", above=0.0)

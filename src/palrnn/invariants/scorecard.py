@@ -130,7 +130,8 @@ class Scorecard(Display):
                 (f"D_H, {name}", f"{run.spectrum_distance:.3g} (floor {self.spectrum_floor.median:.3g})"),
                 (f"largest exponent, {name}", f"{run.lyapunov.largest:.3g}{true}"),
             ]
-        return [*found, ("forecasts", f"hold for {self.prediction.valid_steps.mean():.3g} steps")]
+        mean = f"{self.prediction.valid_steps.mean():.3g}"
+        return [*found, ("forecasts", f"hold for {mean} step{'' if mean == '1' else 's'}")]
 
     def records(self) -> list[dict[str, Any]]:
         """Return one row per way to run the model: its figures, and their floors."""

@@ -32,7 +32,7 @@ import csv
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +47,7 @@ from palrnn.engine.folders import MARKER, check_folder, folder_kind, writable_fo
 from palrnn.engine.locks import FolderInUseError, folder_lock
 from palrnn.engine.plain import plain
 from palrnn.engine.tables import write_table
+from palrnn.forcing.history import MEASURED, Evaluation
 from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import Checkpoint, load_checkpoint, save_checkpoint
 from palrnn.runs.record import RunRecord, SearchTable
@@ -121,20 +122,29 @@ class RunFolder:
         except (ValueError, OSError, EOFError) as error:
             raise ValueError(f"{file}: not the inputs of a series: {first_line(error)}") from None
 
-    def read_losses(self) -> list[tuple[int, float]]:
-        """Return (update, loss) from history.csv, at most 2000 of them; empty where none was trained."""
+    def read_course(self) -> tuple[list[tuple[int, float]], tuple[Evaluation, ...]]:
+        """Return (update, loss) from history.csv, at most 2000 of them, and what was measured on the way.
+
+        Both are empty where none was trained.
+        """
         file = self.path / HISTORY
+        losses, measured = list[tuple[int, float]](), list[Evaluation]()
         if not file.is_file():
-            return []
+            return losses, ()
         try:
             with file.open(encoding="utf-8", newline="") as stream:
                 table = csv.DictReader(stream)
                 if "loss" not in (table.fieldnames or ()):  # the history of tuning
-                    return []
-                rows = [(int(row["update"]), float(row["loss"])) for row in table]
+                    return losses, ()
+                for row in table:
+                    update = int(row["update"])
+                    if row["loss"]:
+                        losses.append((update, float(row["loss"])))
+                    if row.get("dstsp"):
+                        measured.append(Evaluation(update, *(float(row[name] or "nan") for name in MEASURED)))
         except (ValueError, KeyError, TypeError, csv.Error) as error:
             raise ValueError(f"{file}: not a training history: {error}") from None
-        return block_means(rows)
+        return block_means(losses), tuple(measured)
 
     def read_search(self) -> SearchTable | None:
         """Return what else was tried before the model was found; None if nobody searched."""
@@ -179,15 +189,22 @@ class RunFolder:
                 with self.writing("held-out data"):
                     save_series(self.path / name, series)
 
-    def write_losses(self, losses: list[tuple[int, float]]) -> None:
-        """Write the course of the loss, if there is one; a file that tells it, perhaps with more, stays."""
+    def write_course(self, losses: list[tuple[int, float]], measured: Sequence[Evaluation] = ()) -> None:
+        """Write the course of training, if there is one; a file that tells it, perhaps with more, stays."""
         try:
-            there = self.read_losses()
+            there = self.read_course()[0]
         except ValueError:  # damaged
             there = []
-        if losses and losses != there:
-            with self.writing("history"):
-                write_table(self.path / HISTORY, ("update", "loss"), losses, digits=7)
+        if not losses or losses == there:
+            return
+        loss = dict(losses)
+        found = {each.update: [getattr(each, name) for name in MEASURED] for each in measured}
+        rows = [
+            (update, loss.get(update), *found.get(update, [None] * len(MEASURED)))
+            for update in sorted(loss.keys() | found.keys())
+        ]
+        with self.writing("history"):
+            write_table(self.path / HISTORY, ("update", "loss", *MEASURED), rows, digits=7)
 
     def write_search(self, table: SearchTable | None) -> None:
         """Write what else was tried, if a search came to the model."""

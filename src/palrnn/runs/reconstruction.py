@@ -58,7 +58,8 @@ class Reconstruction(RunState):
     - ``forcing``: how it was trained in the end; geometry, anchor and tracking use it.
     - ``dt``: time per step; None if that is not known, and rates are per step.
     - ``record``: what is known of its data, training and tuning, as in config.toml.
-    - ``losses``: (update, loss) of its training; ``saem``: what tuning it gave.
+    - ``losses``: (update, loss) of its training; ``measured``: the free run on the way; ``saem``: what tuning
+      it gave.
     - ``search``: what else was tried, where a search came to it.
     - ``source``: the folder or the file that it was loaded from.
 

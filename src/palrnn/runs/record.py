@@ -22,6 +22,7 @@ from pydantic import Field
 from palrnn.data import Dataset, DataSettings
 from palrnn.data.systems import System, known_systems, make_system
 from palrnn.engine.config import Config, Count, Level, Positive, Seed, read_toml
+from palrnn.engine.text import past_names
 from palrnn.forcing import TrainConfig
 from palrnn.model import Forcing
 from palrnn.tuning import SAEMConfig
@@ -151,8 +152,7 @@ class RunRecord(Config):
         present = () if self.data is None else self.data.columns or ()
         if len(present) * lags != count:
             present = tuple(f"x{i + 1}" for i in range(count // lags))
-        past = range(1, lags)
-        return present + tuple(f"{name}, {k * delay} steps ago" for k in past for name in present)
+        return present + past_names(present, lags, delay)
 
     def system(self, count: int) -> System | None:
         """Return the true system to compare ``count`` coordinates with; None if it is not known."""

@@ -18,6 +18,7 @@ from palrnn.data.systems import System, make_system
 from palrnn.engine.checks import Floats, as_float, as_path, as_series
 from palrnn.engine.display import Display, curves_svg
 from palrnn.engine.folders import folder_kind
+from palrnn.forcing.history import Evaluation
 from palrnn.forcing.state import CHECKPOINT
 from palrnn.model import (
     PALRNN,
@@ -56,6 +57,7 @@ class RunState(Display):
     dt: float | None = None
     record: RunRecord = field(default_factory=RunRecord, repr=False)
     losses: list[tuple[int, float]] = field(default_factory=list, repr=False)
+    measured: tuple[Evaluation, ...] = field(default=(), repr=False)
     saem: SAEMResult | None = field(default=None, repr=False)
     search: SearchTable | None = field(default=None, repr=False)
     name: str = "reconstruction"
@@ -93,7 +95,7 @@ class RunState(Display):
             folder.write_model(found)
             folder.write_record(self.record)
             folder.write_reference(self.reference, self.inputs)
-            folder.write_losses(self.losses)
+            folder.write_course(self.losses, self.measured)
             folder.write_search(self.search)
         return replace(self, folder=folder, findings=Findings(folder))
 
@@ -285,7 +287,7 @@ def run_parts(
     if forcing is not None:
         parts["forcing"] = forcing
     if folder is not None:
-        parts["losses"] = folder.read_losses()
+        parts["losses"], parts["measured"] = folder.read_course()
         parts["search"] = folder.read_search()
     if reference is not None:
         series, drive = _given(reference, inputs, record, seen, count)

@@ -138,6 +138,7 @@ def reconstruct(
         dt=dataset.dt,
         record=record,
         losses=losses,
+        measured=result.history.evaluations,
         name=dataset.name if folder is None or "name" in dataset.settings else folder.path.resolve().name,
         folder=folder,
         findings=Findings(folder),

@@ -52,6 +52,7 @@ def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
         generated=run.standardizer.inverse(made.observed),
         codes=codes(run.drift, made.states),
         losses=run.losses,
+        measured=run.measured,
         results=results,
         advice=()
         if card is None
