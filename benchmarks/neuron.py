@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from document import publish
 from matplotlib.figure import Figure
 
 from palrnn.data import Standardizer
@@ -227,10 +228,7 @@ def main() -> int:
                 write_text(file, json.dumps(scored))
                 print(f"{learned}, forced {forcing}, seed {seed}: {json.dumps(scored)}", flush=True)
     text = table(chosen.runs)
-    print(text)
-    if chosen.write is not None:
-        before, _, rest = chosen.write.read_text(encoding="utf-8").partition(BEGIN)
-        write_text(chosen.write, f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
+    publish(text, chosen.write, BEGIN, END)
     if chosen.picture is not None:
         picture(chosen.runs, chosen.picture)
     return 0

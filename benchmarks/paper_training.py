@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from document import publish
 
 from palrnn.data import Standardizer, add_observation_noise, lorenz63, train_test_split
-from palrnn.engine.files import write_text
 from palrnn.engine.progress import lines
 from palrnn.forcing import Evaluation, TrainConfig, TrainResult, free_running_evaluation, train_many
 from palrnn.invariants import Floor, dstsp_floor
@@ -73,10 +73,7 @@ def main() -> int:
     text = table(
         [row(seed, result, noisy, quiet) for seed, result in zip(SEEDS, results, strict=True)], noisy, quiet
     )
-    print(text)
-    if chosen.write is not None:
-        before, _, rest = chosen.write.read_text(encoding="utf-8").partition(BEGIN)
-        write_text(chosen.write, f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
+    publish(text, chosen.write, BEGIN, END)
     return 0
 
 

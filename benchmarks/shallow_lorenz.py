@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from document import publish
 
 from palrnn.data import Standardizer, add_observation_noise
 from palrnn.data.systems import make_system
@@ -145,10 +146,7 @@ def main() -> int:
             write_text(file, json.dumps(plain(found)))
             print(f"{candidate}, seed {seed}: {json.dumps(plain(found))}", flush=True)
     text = table(chosen.runs, chosen.rows)
-    print(text)
-    if chosen.write is not None:
-        before, _, rest = chosen.write.read_text(encoding="utf-8").partition(BEGIN)
-        write_text(chosen.write, f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
+    publish(text, chosen.write, BEGIN, END)
     return 0
 
 

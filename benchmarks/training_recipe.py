@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from document import publish
 
 from palrnn.data import Standardizer, add_observation_noise, suggest_tau
 from palrnn.data.field import field_jacobian, vector_field
@@ -251,10 +252,7 @@ def main() -> int:
                 score = np.median(found["dstsp"]) if "dstsp" in found else np.inf
                 print(f"{task.title} | {candidate} | seed {seed}: {alive}; D_stsp {score:.2f}", flush=True)
     text = table(chosen.runs, tasks)
-    print(text)
-    if chosen.write is not None:
-        before, _, rest = chosen.write.read_text(encoding="utf-8").partition(BEGIN)
-        write_text(chosen.write, f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
+    publish(text, chosen.write, BEGIN, END)
     return 0
 
 

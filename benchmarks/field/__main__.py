@@ -23,6 +23,7 @@ from typing import Any
 from palrnn.engine.files import write_text
 from palrnn.engine.plain import plain
 
+from ..document import publish
 from . import column, contexts, flows, lorenz, real, tables, trials
 
 BEGIN, END = "<!-- tables of benchmarks/field -->", "<!-- end of field -->"
@@ -104,10 +105,7 @@ def main() -> int:
             )
     there = [part for part in PARTS if any((chosen.runs / part).glob("*.json"))]
     text = "\n\n".join(tables.table(part, chosen.runs / part) for part in there)
-    print(text)
-    if chosen.write is not None:
-        before, _, rest = chosen.write.read_text(encoding="utf-8").partition(BEGIN)
-        write_text(chosen.write, f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
+    publish(text, chosen.write, BEGIN, END)
     return 0
 
 

@@ -8,7 +8,7 @@ judged against later stretches of the truth: from ten starts 100,000 steps (`via
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,34 @@ STARTS, LONG, DISCARD = 10, 100_000, 1000
 GOOD_EXCESS, GOOD_EXPONENT = 0.5, 0.15
 
 
-def floors(flow: Flow) -> tuple[float, float]:
-    """Return what stretches of the truth score against the first: medians of D_stsp and D_H."""
-    first, *others = flow.stretches
-    return (
-        float(np.median([dstsp(each, first).value for each in others])),
-        float(np.median([spectrum_distance(each, first) for each in others])),
-    )
+def scored(
+    model: Surrogate,
+    scale: Standardizer,
+    starts: np.ndarray,
+    stretches: Sequence[np.ndarray],
+    delay: int | None = None,
+) -> dict[str, Any]:
+    """Return D_stsp and D_H of free runs from ``starts`` against the first of ``stretches`` of the truth.
+
+    The floors are what the other stretches score. A truth in fewer columns than the model has is that of the
+    first; ``delay`` is for one column.
+    """
+    truth, *others = stretches
+    runs = advance(model, model.embed(starts), DISCARD + len(truth))[DISCARD:, :, : model.observed_dim]
+    states, spectra = [], []
+    for run in runs.swapaxes(0, 1):
+        whole = np.isfinite(run).all() and np.abs(run).max() < 1e6
+        raw = scale.inverse(run)[:, : truth.shape[1]] if whole else None
+        moves = raw is not None and (raw.std(axis=0) > 0).all()
+        states.append(dstsp(raw, truth, delay=delay).value if moves else np.inf)
+        spectra.append(spectrum_distance(raw, truth) if moves else 1.0)
+    return {
+        "dstsp": float(np.median(states)),
+        "dstsp_range": [float(np.min(states)), float(np.max(states))],
+        "floor": float(np.median([dstsp(each, truth, delay=delay).value for each in others])),
+        "spectrum_distance": float(np.median(spectra)),
+        "spectrum_floor": float(np.median([spectrum_distance(each, truth) for each in others])),
+    }
 
 
 def judged(
@@ -43,26 +64,13 @@ def judged(
     truth = flow.stretches[0]
     starts = spread_starts(scale.transform(truth), STARTS)
     life = viability(model, starts, LONG, data=scale.transform(flow.rows))
-    runs = advance(model, model.embed(starts), DISCARD + len(truth))[DISCARD:, :, : truth.shape[1]]
-    states, spectra = [], []
-    for run in runs.swapaxes(0, 1):
-        whole = np.isfinite(run).all() and np.abs(run).max() < 1e6
-        raw = scale.inverse(run) if whole else None
-        moves = raw is not None and (raw.std(axis=0) > 0).all()
-        states.append(dstsp(raw, truth).value if moves else np.inf)
-        spectra.append(spectrum_distance(raw, truth) if moves else 1.0)
-    floor, spectrum_floor = floors(flow)
     true = flow.spectrum.exponents
     own = exponents(starts[0]) if life.counts.get("diverges", 0) == 0 else np.full(len(true), np.nan)
     error = abs(own[0] - true[0]) / true[0]
     found = {
         "fates": life.counts,
         "alive": life.viable,
-        "dstsp": float(np.median(states)),
-        "dstsp_range": [float(np.min(states)), float(np.max(states))],
-        "floor": floor,
-        "spectrum_distance": float(np.median(spectra)),
-        "spectrum_floor": spectrum_floor,
+        **scored(model, scale, starts, flow.stretches),
         "exponents": own.tolist(),
         "true_exponents": true.tolist(),
         "exponent_error": float(error),
@@ -71,7 +79,9 @@ def judged(
         "true_kaplan_yorke": flow.spectrum.kaplan_yorke,
     }
     found["good"] = bool(
-        life.viable and found["dstsp"] <= floor + GOOD_EXCESS and error <= GOOD_EXPONENT  # NaN is not good
+        life.viable
+        and found["dstsp"] <= found["floor"] + GOOD_EXCESS
+        and error <= GOOD_EXPONENT  # NaN is not good
     )
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ def sentence(found: dict[str, Any]) -> str:
     """Return a result in a few words."""
     grade = "good" if found.get("good") else "alive" if found.get("alive") else f"{found.get('fates')}"
     score, floor = _number(found.get("dstsp")), _number(found.get("floor"))
-    own, true = (_number((found.get(name) or [None])[0]) for name in ("exponents", "true_exponents"))
+    own, true = (_first(found, name) for name in ("exponents", "true_exponents"))
     return f"{grade}, D_stsp {score:.2f} (floor {floor:.2f}), largest exponent {own:.3g} ({true:.3g})"
 
 
@@ -32,7 +33,8 @@ def table(part: str, folder: Path) -> str:
     return tables[part](found)
 
 
-Results = dict[tuple[str, str], list[dict[str, Any]]]
+Models = list[dict[str, Any]]
+Results = dict[tuple[str, str], Models]
 
 
 def _read(folder: Path) -> Results:
@@ -43,63 +45,66 @@ def _read(folder: Path) -> Results:
     return found
 
 
+def _table(columns: str, rows: Iterable[Iterable[str]]) -> str:
+    """Return a table in Markdown; ``columns`` are separated by bars."""
+    names = columns.split(" | ")
+    lines = [f"| {' | '.join(line)} |" for line in (names, *rows)]
+    return "\n".join([lines[0], "|---" * len(names) + "|", *lines[1:]])
+
+
+def _scores(each: Models, published: bool = False) -> list[str]:
+    """Return D_stsp and D_H, each with its floor and before it what was published, if anything."""
+    cells = []
+    for k, (name, floor, digits) in enumerate(
+        (("dstsp", "floor", 2), ("spectrum_distance", "spectrum_floor", 3))
+    ):
+        cells += [str(each[0]["published"][k])] if published else []
+        cells += [_spread(each, name, digits), f"{_median(each, floor):.{digits}f}"]
+    return cells
+
+
+def _end(each: Models) -> list[str]:
+    """Return how many live, and the seconds that one took."""
+    return [_alive(each), f"{_median(each, 'seconds'):.0f}"]
+
+
+_BESIDE = (
+    "models | D_stsp, published | D_stsp, ours (range) | floor | D_H, published | D_H, ours (range) | floor "
+    "| alive | s"
+)
+
+
 def _lorenz(found: Results) -> str:
-    lines = [
-        "| gates P | models | D_stsp, published | D_stsp, ours (range) | floor | D_H, published "
-        "| D_H, ours (range) | floor | alive | s |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for (name, _), each in sorted(found.items(), key=lambda item: int(item[0][0][1:])):
-        published = each[0]["published"]
-        lines.append(
-            f"| {name[1:]} | {len(each)} | {published[0]} | {_spread(each, 'dstsp')} "
-            f"| {_median(each, 'floor'):.2f} | {published[1]} | {_spread(each, 'spectrum_distance', 3)} "
-            f"| {_median(each, 'spectrum_floor'):.3f} | {_alive(each)} | {_median(each, 'seconds'):.0f} |"
-        )
-    return "## Lorenz-63 at M = 20\n\n" + "\n".join(lines)
+    ordered = sorted(found.items(), key=lambda item: int(item[0][0][1:]))
+    rows = [[name[1:], str(len(each)), *_scores(each, True), *_end(each)] for (name, _), each in ordered]
+    return "## Lorenz-63 at M = 20\n\n" + _table(f"gates P | {_BESIDE}", rows)
 
 
 def _column(found: Results) -> str:
-    lines = [
-        "| series | lags, delay | models | good | D_stsp (range) | floor | D_H (range) | floor "
-        "| largest exponent (range) | true | alive | s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    columns = "series | lags, delay | models | good | D_stsp (range) | floor | D_H (range) | floor "
+    rows = []
     for (name, _), each in found.items():
         own = [one | {"exponent": one["exponents"][0]} for one in each]
-        lines.append(
-            f"| {name} | {each[0]['lags']}, {each[0]['delay']} | {len(each)} "
-            f"| {sum(one['good'] for one in each)} | {_spread(each, 'dstsp')} | {_median(each, 'floor'):.2f} "
-            f"| {_spread(each, 'spectrum_distance', 3)} | {_median(each, 'spectrum_floor'):.3f} "
-            f"| {_spread(own, 'exponent', 3)} | {each[0]['true_exponents'][0]:.3f} | {_alive(each)} "
-            f"| {_median(each, 'seconds'):.0f} |"
-        )
-    return "## One column\n\n" + "\n".join(lines)
+        first = [name, f"{each[0]['lags']}, {each[0]['delay']}", str(len(each)), _good(each)]
+        exponents = [_spread(own, "exponent", 3), f"{each[0]['true_exponents'][0]:.3f}"]
+        rows.append([*first, *_scores(each), *exponents, *_end(each)])
+    return "## One column\n\n" + _table(f"{columns}| largest exponent (range) | true | alive | s", rows)
 
 
 def _contexts(found: Results) -> str:
-    lines = [
-        "| context | rows | family | models | D_stsp, published | D_stsp, ours (range) | floor "
-        "| D_H, published | D_H, ours (range) | floor | alive | s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for (name, _), each in found.items():
-        published = each[0]["published"]
-        lines.append(
-            f"| {name} | {each[0]['rows']:,} | {each[0]['family']} | {len(each)} "
-            f"| {published[0]} | {_spread(each, 'dstsp')} "
-            f"| {_median(each, 'floor'):.2f} | {published[1]} | {_spread(each, 'spectrum_distance', 3)} "
-            f"| {_median(each, 'spectrum_floor'):.3f} | {_alive(each)} | {_median(each, 'seconds'):.0f} |"
-        )
-    return "## Short contexts\n\n" + "\n".join(lines)
+        first = [name, f"{each[0]['rows']:,}", each[0]["family"], str(len(each))]
+        rows.append([*first, *_scores(each, True), *_end(each)])
+    return "## Short contexts\n\n" + _table(f"context | rows | family | {_BESIDE}", rows)
 
 
 def _flows(found: Results) -> str:
-    lines = [
-        "| method | flows | models | good | alive | within 0.5 of the floor | exponent within 15 % "
-        "| error of the largest exponent, median | of all exponents | of the Kaplan-Yorke dimension | s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    columns = (
+        "method | flows | models | good | alive | within 0.5 of the floor | exponent within 15 % "
+        "| error of the largest exponent, median | of all exponents | of the Kaplan-Yorke dimension | s"
+    )
+    rows = []
     for method, title in METHODS.items():
         each = [one for (_, how), listed in found.items() if how == method for one in listed]
         if not each:
@@ -108,26 +113,21 @@ def _flows(found: Results) -> str:
         near = [_number(one.get("dstsp")) <= _number(one.get("floor")) + 0.5 for one in each]
         right = [_number(one.get("exponent_error")) <= 0.15 for one in each]
         dims = [abs(_number(one.get("kaplan_yorke")) - _number(one.get("true_kaplan_yorke"))) for one in each]
-        lines.append(
-            f"| {title} | {len(names)} | {len(each)} | {np.mean([one['good'] for one in each]):.0%} "
-            f"| {np.mean([one['alive'] for one in each]):.0%} | {np.mean(near):.0%} | {np.mean(right):.0%} "
-            f"| {_median(each, 'exponent_error'):.1%} | {_median(each, 'all_exponents_error'):.1%} "
-            f"| {np.nanmedian(dims):.3f} | {_median(each, 'seconds'):.0f} |"
-        )
+        shares = [[one["good"] for one in each], [one["alive"] for one in each], near, right]
+        errors = [f"{_median(each, name):.1%}" for name in ("exponent_error", "all_exponents_error")]
+        counts = [title, str(len(names)), str(len(each)), *(f"{np.mean(share):.0%}" for share in shares)]
+        rows.append([*counts, *errors, f"{np.nanmedian(dims):.3f}", f"{_median(each, 'seconds'):.0f}"])
     ahead = _ahead(found)
     words = "" if ahead is None else f"\n\nThe search is ahead of the reservoir in D_stsp on {ahead}."
-    rows = [
-        "| flow | floor | true exponent | "
-        + " | ".join(METHODS[m] for m in ("default", "search", "reservoir"))
-        + " |",
-        "|---|---|---|---|---|---|",
-    ]
+    methods, flows = ("default", "search", "reservoir"), []
     for name in sorted({name for name, _ in found}):
         some = next(each[0] for (flow, _), each in found.items() if flow == name)
-        cells = [_cell(found.get((name, method), [])) for method in ("default", "search", "reservoir")]
-        true = _number((some.get("true_exponents") or [None])[0])
-        rows.append(f"| {name} | {_number(some.get('floor')):.2f} | {true:.3g} | {' | '.join(cells)} |")
-    return "## Twenty flows\n\n" + "\n".join(lines) + words + "\n\n" + "\n".join(rows)
+        cells = [_cell(found.get((name, method), [])) for method in methods]
+        flows.append(
+            [name, f"{_number(some.get('floor')):.2f}", f"{_first(some, 'true_exponents'):.3g}", *cells]
+        )
+    by_flow = _table(" | ".join(["flow", "floor", "true exponent", *(METHODS[m] for m in methods)]), flows)
+    return "## Twenty flows\n\n" + _table(columns, rows) + words + "\n\n" + by_flow
 
 
 def _ahead(found: Results) -> str | None:
@@ -143,64 +143,72 @@ def _ahead(found: Results) -> str | None:
     return f"{wins} of {len(both)}"
 
 
-def _cell(each: list[dict[str, Any]]) -> str:
+def _cell(each: Models) -> str:
     """Return D_stsp and the exponent of the median model, and how many live."""
     if not each:
         return ""
     middle = sorted(each, key=lambda one: _number(one.get("dstsp"), np.inf))[(len(each) - 1) // 2]
-    score, own = _number(middle.get("dstsp"), np.inf), _number((middle.get("exponents") or [None])[0])
-    good = sum(one["good"] for one in each)
+    score, own = _number(middle.get("dstsp"), np.inf), _first(middle, "exponents")
     ends = "" if all(one["alive"] for one in each) else f", {_alive(each)} alive"
-    return f"{score:.2f}, {own:.3g}{ends}; {good} of {len(each)} good"
+    return f"{score:.2f}, {own:.3g}{ends}; {_good(each)} of {len(each)} good"
 
 
 def _real(found: Results) -> str:
-    lines = [
-        "| series | method | models | verdict | D_stsp (range) | floor | with 8 bins | D_H (range) "
-        "| alive | s |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    columns = "series | method | models | verdict | D_stsp (range) | floor | with 8 bins | D_H (range) "
+    rows = []
     for (name, method), each in sorted(found.items()):
         grades = [one["verdict"].partition(":")[0] for one in each]
         said = ", ".join(f"{grades.count(grade)} {grade}" for grade in dict.fromkeys(grades))
         eight = _median(each, "dstsp_8_bins")
-        lines.append(
-            f"| {name} | {METHODS[method]} | {len(each)} | {said} | {_spread(each, 'dstsp')} "
-            f"| {_median(each, 'floor'):.2f} | {'' if np.isnan(eight) else f'{eight:.2f}'} "
-            f"| {_spread(each, 'spectrum_distance', 3)} | {_alive(each)} | {_median(each, 'seconds'):.0f} |"
-        )
-    return "## Recordings\n\n" + "\n".join(lines)
+        score, floor, spectrum, _ = _scores(each)
+        first = [name, METHODS[method], str(len(each)), said, score, floor]
+        rows.append([*first, "" if np.isnan(eight) else f"{eight:.2f}", spectrum, *_end(each)])
+    return "## Recordings\n\n" + _table(f"{columns}| alive | s", rows)
 
 
 def _trials(found: Results) -> str:
-    lines = [
-        "| flow | rows | settings | D_stsp | floor | D_H | floor | largest exponent | true | alive |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    columns = "flow | rows | settings | D_stsp | floor | D_H | floor | largest exponent | true | alive"
     listed = [one for each in found.values() for one in each]
-    for one in sorted(listed, key=lambda one: (one["rows"], one["flow"], one["settings"])):
-        own, true = (_number((one.get(name) or [None])[0]) for name in ("exponents", "true_exponents"))
-        lines.append(
-            f"| {one['flow']} | {one['rows']:,} | {one['settings']} | {_number(one['dstsp'], np.inf):.2f} "
-            f"| {one['floor']:.2f} | {one['spectrum_distance']:.3f} | {one['spectrum_floor']:.3f} "
-            f"| {own:.3g} | {true:.3g} | {'yes' if one['alive'] else 'no'} |"
-        )
-    return "## Settings tried\n\n" + "\n".join(lines)
+    rows = [
+        [
+            one["flow"],
+            f"{one['rows']:,}",
+            one["settings"],
+            f"{_number(one['dstsp'], np.inf):.2f}",
+            f"{one['floor']:.2f}",
+            f"{one['spectrum_distance']:.3f}",
+            f"{one['spectrum_floor']:.3f}",
+            f"{_first(one, 'exponents'):.3g}",
+            f"{_first(one, 'true_exponents'):.3g}",
+            "yes" if one["alive"] else "no",
+        ]
+        for one in sorted(listed, key=lambda one: (one["rows"], one["flow"], one["settings"]))
+    ]
+    return "## Settings tried\n\n" + _table(columns, rows)
+
+
+def _first(one: dict[str, Any], name: str) -> float:
+    """Return the first of a result's ``name``; NaN if there is none."""
+    return _number((one.get(name) or [None])[0])
+
+
+def _good(each: Models) -> str:
+    return str(sum(one["good"] for one in each))
 
 
 def _number(value: Any, missing: float = np.nan) -> float:
     return missing if value is None else float(value)
 
 
-def _median(each: list[dict[str, Any]], name: str) -> float:
+def _median(each: Models, name: str) -> float:
     values = [_number(one.get(name)) for one in each]
     return float("nan") if all(np.isnan(values)) else float(np.nanmedian(values))
 
 
-def _spread(each: list[dict[str, Any]], name: str, digits: int = 2) -> str:
+def _spread(each: Models, name: str, digits: int = 2) -> str:
     values = np.array([_number(one.get(name), np.inf) for one in each])
     return f"{np.median(values):.{digits}f} ({values.min():.{digits}f} to {values.max():.{digits}f})"
 
 
-def _alive(each: list[dict[str, Any]]) -> str:
+def _alive(each: Models) -> str:
     return f"{sum(bool(one['alive']) for one in each)} of {len(each)}"
