@@ -47,8 +47,8 @@ def wait_for(condition, seconds: float = 120.0) -> None:
 
 
 @contextmanager
-def running_cluster(folder: Path) -> Iterator[Cluster]:
-    """A scheduler and two workers, which end with the test."""
+def running_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
+    """A scheduler and some workers, which end with the test."""
     file = folder / "scheduler.json"
     scheduler = spawn(
         "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)
@@ -58,7 +58,8 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
         wait_for(file.is_file)
         wait_for(lambda: file.read_text().endswith("}"))
         made = Cluster(json.loads(file.read_text())["address"], folder, processes)
-        made.add_worker(), made.add_worker()
+        for _ in range(workers):
+            made.add_worker()
         yield made
     finally:
         for process in processes:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from palrnn.data import lorenz63
+from palrnn.forcing import Evaluation
 from palrnn.geometry import GeometryComparison
 from palrnn.inference import FilterConfig, FilterDiagnostics, Forecast
 from palrnn.invariants import (
@@ -49,6 +50,8 @@ def example_run(
         generated=made,
         codes=codes,
         losses=[(100 * (i + 1), float(3 / (1 + i) + 0.02 * rng.random())) for i in range(200)],
+        measured=[Evaluation(2000 * k, 4.0 / k, 0.01, 0.9, 1.0) for k in range(1, 10)]
+        + [Evaluation(20_000, np.inf, np.nan, np.nan, 0.0)],
         results={
             "tracking": Tracking(truth[:600], truth[:600] + noise, made[:600], Forcing.identity(16)),
             "invariants": example_card(truth, made, codes),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -41,23 +42,28 @@ _SLOW = ("duffing", "shallow")
     [pytest.param(p, marks=[pytest.mark.slow] if p.stem in _SLOW else []) for p in SCRIPTS],
     ids=[path.stem for path in SCRIPTS],
 )
-def test_a_script_of_the_gallery_draws_its_picture(script, tmp_path, monkeypatch):
+@pytest.mark.parametrize("updates", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_a_script_of_the_gallery_draws_its_picture(script, tmp_path, monkeypatch, updates):
     picture = tmp_path / "picture.png"
     if script.stem == "attractor":
         _draw_the_attractor(script, picture)
     else:
-        run_here(script, picture, monkeypatch)
+        run_here(script, picture, monkeypatch, updates)
     pixels = imread(picture)[..., :3]
     # ink: a picture with nothing drawn in it has white pixels and the few of its frame
     assert np.mean(pixels.min(axis=-1) < 0.9) > 0.01
 
 
-def run_here(script, argument, monkeypatch):
-    """Run a script as a program of its own, in this process, which has its imports already."""
+def run_here(script, argument, monkeypatch, updates=2_000):
+    """Run a script as a program of its own, in this process, which has its imports already.
+
+    The model that most of them share is trained for some ``updates``; by itself for 10,000.
+    """
     monkeypatch.syspath_prepend(script.parent)
     monkeypatch.setattr(sys, "argv", [str(script), str(argument), *_SHORTER.get(script.stem, ())])
     # scripts share their trained model through the folder for temporary files
     monkeypatch.setattr(tempfile, "tempdir", str(argument.parent.parent))
+    monkeypatch.setattr(importlib.import_module("lorenz_model").trained, "__defaults__", (updates,))
     runpy.run_path(str(script), run_name="__main__")
 
 

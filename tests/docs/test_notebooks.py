@@ -46,11 +46,13 @@ def test_a_notebook_is_kept_executed_and_small(path, book):
     assert sum("text/html" in kind for kind in found) >= 3
 
 
-def test_a_notebook_runs_and_shows_the_same_kinds_of_things(book, tmp_path):
+@pytest.mark.parametrize("updates", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_a_notebook_runs_and_shows_the_same_kinds_of_things(book, tmp_path, updates):
     before = [kinds(cell) for cell in book.cells if cell.cell_type == "code"]
     for cell in book.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
+            cell.source = cell.source.replace("updates=10_000", f"updates={updates}")
     place = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(book, timeout=240, kernel_name="python3", resources=place).execute()
     assert [kinds(cell) for cell in book.cells if cell.cell_type == "code"] == before

@@ -41,7 +41,8 @@ def _python(code: str, folder, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
         cwd=folder,
-        env=os.environ | environment,
+        # a file that changes twice within a second must not be taken for the one compiled before
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | environment,
         capture_output=True,
         text=True,
         check=False,

@@ -62,6 +62,7 @@ def run(package, code=_RUN, **changes):
     """Run code beside the package; return what it printed and what it said on standard error."""
     limit = changes.pop("limit", None)
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         cwd=package,
@@ -138,7 +139,7 @@ def test_a_package_that_cannot_be_written_to_uses_the_users_folder(package, tmp_
     (package / "__pycache__").write_text("a file, so that nothing can be put below")
     home = tmp_path / "cache"
     home.mkdir()
-    first, said = run(package, XDG_CACHE_HOME=str(home), PYTHONDONTWRITEBYTECODE="1")
+    first, said = run(package, XDG_CACHE_HOME=str(home))
     assert (first[0], said) == ("compiling", "")
     assert run(package, XDG_CACHE_HOME=str(home)) == ([first[1]], "")
     assert list(home.rglob("*.kernel"))
@@ -158,7 +159,7 @@ def test_without_a_home_a_private_folder_is_used(package, tmp_path):
 
 def test_where_nothing_can_be_written_kernels_stay_in_memory_and_one_line_says_so(package):
     # no file may have more than 4 kB, as on a disk without room
-    out, said = run(package, limit=4096, PYTHONDONTWRITEBYTECODE="1")
+    out, said = run(package, limit=4096)
     assert out[0] == "compiling"
     assert float(out[1]) == pytest.approx(_expected(), rel=1e-13)
     assert said.count("compiled kernels cannot be kept") == 1

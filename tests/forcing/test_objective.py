@@ -1,13 +1,16 @@
-"""The teacher-forced loss and its closed-form gradient, against autodiff and finite differences."""
+"""The teacher-forced loss and its closed-form gradient, against complex steps and finite differences.
+
+`test_gaps` compares with automatic differentiation.
+"""
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 from families.plain_alrnn import PlainALRNN
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import complex_steps
 from oracles import teacher_forcing as plain
 
 from palrnn.forcing import itf_gradient, itf_loss
@@ -22,14 +25,15 @@ def random_model(rng, dim, seen, gated):
     )
 
 
-def by_autodiff(model, x, tau, alpha):
-    parameters = (model.A, model.W, model.h, model.E)
-    with jax.disable_jit():  # each shape is used once: tracing is cheaper than compiling
-        return jax.value_and_grad(plain.batch_loss)(parameters, x, model.gated, tau, alpha)
+def by_complex_steps(model, x, tau, alpha):
+    def loss(parameters):
+        return plain.batch_loss(parameters, x, model.gated, tau, alpha, np=np)
+
+    return complex_steps.gradients(loss, (model.A, model.W, model.h, model.E))
 
 
 def assert_same_gradient(model, x, tau, alpha):
-    expected_loss, expected = by_autodiff(model, x, tau, alpha)
+    expected_loss, expected = by_complex_steps(model, x, tau, alpha)
     # both are exact up to rounding in float64; the scale is that of the largest entry
     scale = max(float(np.abs(part).max()) for part in expected) + 1e-12
     for each in (model, PlainALRNN(model)):
@@ -41,7 +45,7 @@ def assert_same_gradient(model, x, tau, alpha):
 
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
-def test_gradient_equals_autodiff_for_any_size_and_forcing(data):
+def test_gradient_equals_complex_steps_for_any_size_and_forcing(data):
     dim = data.draw(st.integers(1, 6), "M")
     seen = data.draw(st.integers(1, dim), "N")
     gated = data.draw(st.integers(0, dim), "P")
@@ -55,14 +59,14 @@ def test_gradient_equals_autodiff_for_any_size_and_forcing(data):
 
 
 @pytest.mark.parametrize("gated", [0, 3, 7])
-def test_gradient_equals_autodiff_over_many_forcing_steps(gated):
+def test_gradient_equals_complex_steps_over_many_forcing_steps(gated):
     rng = np.random.default_rng(gated)
     model = random_model(rng, 7, 2, gated)
     assert_same_gradient(model, rng.standard_normal((2, 40, 2)), tau=4, alpha=1.0)
 
 
 @pytest.mark.parametrize("batch", [8, 11, 16])
-def test_gradient_equals_autodiff_for_whole_and_broken_blocks_of_rows_and_lanes(batch):
+def test_gradient_equals_complex_steps_for_whole_and_broken_blocks_of_rows_and_lanes(batch):
     # eight sequences go together and the rest one by one; 19 units fill registers of 4, 8 or 16 lanes in part
     rng = np.random.default_rng(batch)
     model = random_model(rng, 19, 3, 6)

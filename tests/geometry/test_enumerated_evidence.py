@@ -31,12 +31,13 @@ def normalised(logs):
 @pytest.mark.parametrize(
     ("name", "gaps"),
     [
-        # one path, as in test_path_information, and one gate without gaps: the others do more
+        # one path, as in test_path_information, and one gate without gaps: the others do more; the shallow
+        # PLRNN without its clipped form, which has the same parts twice (with inputs: test_driven_geometry)
         pytest.param("no gates", True, marks=pytest.mark.slow),
         pytest.param("one gate", False, marks=pytest.mark.slow),
         ("one gate", True),
         ("full noise", True),
-        ("shallow", False),
+        pytest.param("shallow", False, marks=pytest.mark.slow),
         ("clipped shallow", False),
     ],
 )

@@ -11,7 +11,7 @@ from palrnn.geometry import InformationConfig, observed_information, path_inform
 from palrnn.inference import FewPathsWarning
 from palrnn.model import ALRNN, PALRNN
 
-RUNS = 16
+RUNS = 12
 
 
 def small_model(gated, *, gate_std=0.4, steps=5, seed=0):
@@ -35,8 +35,8 @@ def discrepancy(estimates, truth):
     return (np.abs(values.mean(axis=0) - truth) / (error + 1e-9)).max(), error.max() / np.abs(truth).max()
 
 
-# five standard errors: about 40 entries, each with a Student-t of 15 degrees of freedom, fail by chance once
-# in 150
+# five standard errors: about 40 entries, each with a Student-t of 11 degrees of freedom, fail by chance once
+# in 60
 LIMIT = 5.0
 
 
@@ -56,7 +56,7 @@ def test_without_gates_the_hessian_of_the_kalman_likelihood_is_exact():
 @pytest.fixture(scope="module")
 def switching():
     model, x = small_model(1)
-    budget = {"target": "exact", "method": "ancestors", "particles": 500, "paths": 125, "state_paths": 25}
+    budget = {"target": "exact", "method": "ancestors", "particles": 300, "paths": 60, "state_paths": 12}
     found = [observed_information(model, x, seed=seed, **budget) for seed in range(RUNS)]
     return found, derivatives(grid_log_evidence, model, x)
 
@@ -65,7 +65,7 @@ def test_the_exact_target_gives_the_hessian_of_the_exact_evidence(switching):
     found, (_, _, information) = switching
     worst, precision = discrepancy([o.observed for o in found], information)
     assert worst < LIMIT
-    assert precision < 0.02
+    assert precision < 0.025
 
 
 def test_the_mean_score_is_the_gradient_of_the_exact_evidence(switching):
@@ -80,7 +80,7 @@ def test_standard_errors_tell_the_spread_between_runs(switching):
     for name in ("complete", "missing", "observed", "missing_switching", "mir"):
         spread = np.std([o.traces[name] for o in found], ddof=1)
         claimed = np.sqrt(np.mean([o.standard_errors[name] ** 2 for o in found]))
-        # 16 runs know their spread to 18 %, and the mean of 16 errors from 4 passes is known to 10 %
+        # 12 runs know their spread to 21 %, and the mean of 12 errors from 4 passes is known to 12 %
         assert 0.5 < claimed / spread < 2.0
 
 
@@ -111,7 +111,7 @@ def test_the_papers_recipe_is_the_mixture_of_all_paths():
     spread = (scores - mean) * np.sqrt(weights)[:, None]
     recipe = np.tensordot(weights, np.stack([part.observed for part in parts]), axes=1) - spread.T @ spread
     found = [
-        observed_information(model, x, target="paper", seed=seed, particles=500, paths=125, state_paths=25)
+        observed_information(model, x, target="paper", seed=seed, particles=300, paths=80, state_paths=16)
         for seed in range(RUNS)
     ]
     worst, precision = discrepancy([o.observed for o in found], recipe)
@@ -207,7 +207,7 @@ def test_what_was_not_observed_leaves_less_information():
     model, x = small_model(1, steps=12)
     gaps = x.copy()
     gaps[4:9] = np.nan
-    whole, part = (observed_information(model, y, particles=64, paths=128, passes=6) for y in (x, gaps))
+    whole, part = (observed_information(model, y, particles=64, paths=64, passes=6) for y in (x, gaps))
     # more of the state is unknown, so a larger share of the complete information is missing
     assert part.mir > whole.mir + 3 * np.hypot(whole.standard_errors["mir"], part.standard_errors["mir"])
 

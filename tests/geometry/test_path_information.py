@@ -96,7 +96,7 @@ def differ(found, expected):
 )
 def test_everything_is_a_derivative_of_the_kalman_likelihood(name, given):
     model = MODELS[name]
-    x, codes, inputs = case(model)
+    x, codes, inputs = case(model, times=5)
     found = path_information(model, x, codes, inputs if given == "inputs" else None)
     f = log_likelihood(model, x, with_inputs=given == "inputs")
     value, gradient, information = derivatives(

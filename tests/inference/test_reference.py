@@ -37,6 +37,11 @@ def twins(gated, observed, latent, gate_std=0.5):
     return fast, plain
 
 
+def steps_of(size):
+    """Fewer steps of the largest, which the plain filter conditions on one gate after the other."""
+    return 10 if size[2] >= 30 else 30
+
+
 def with_gaps(x):
     x = x.copy()
     x[5:8] = np.nan
@@ -49,7 +54,7 @@ def with_gaps(x):
 @pytest.mark.parametrize("size", SIZES)
 def test_the_fast_filter_is_the_plain_one_draw_by_draw(size, gate_std, target):
     fast, plain = twins(*size, gate_std)
-    x = with_gaps(drawn_series(fast, 30))
+    x = with_gaps(drawn_series(fast, steps_of(size)))
     resampling = ("multinomial", "systematic", "stratified", "residual")[size[2] % 4]
     settings = {"particles": 37, "target": target, "resampling": resampling, "ess_threshold": 0.7, "seed": 3}
     one, other = (rbpf(model, x, **settings) for model in (fast, plain))
@@ -73,7 +78,7 @@ def test_the_fast_filter_is_the_plain_one_draw_by_draw(size, gate_std, target):
 @pytest.mark.parametrize("size", SIZES)
 def test_the_fast_smoother_draws_the_states_of_the_plain_one(size, gate_std, target):
     fast, plain = twins(*size, gate_std)
-    x = with_gaps(drawn_series(fast, 30))
+    x = with_gaps(drawn_series(fast, steps_of(size)))
     for method in ("ancestors", None):
         one, other = (
             drawn_paths(
@@ -152,11 +157,11 @@ def shallow(request):
 
 def test_the_evidence_of_another_family_is_unbiased(shallow):
     model, x, target, paths = shallow
-    runs = [rbpf(model, x, particles=8, target=target, seed=seed, ess_threshold=2.0) for seed in range(1500)]
+    runs = [rbpf(model, x, particles=16, target=target, seed=seed, ess_threshold=2.0) for seed in range(400)]
     ratios = np.exp([run.log_evidence for run in runs]) / paths.evidence
     # four standard errors of a Monte Carlo mean
     assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(len(ratios))
-    assert ratios.std() / np.sqrt(len(ratios)) < 0.01
+    assert ratios.std() / np.sqrt(len(ratios)) < 0.015
 
 
 def test_gates_and_smoothed_gates_of_another_family_equal_enumeration(shallow):
@@ -174,9 +179,9 @@ def test_particle_gibbs_of_another_family_equals_enumeration(gate_std):
     x = drawn_series(model, 4)
     x[2] = np.nan
     exact = enumerated(model, x, "exact").gate_marginals
-    found = smooth(rbpf(model, x, particles=100, target="exact"), paths=1200, sweeps=1)
-    # 60 stretches of 20 paths, over which the chain forgets, count as independent; few numbers, 4 errors
-    means = found.codes.reshape(60, 20, *exact.shape).mean(axis=1)
+    found = smooth(rbpf(model, x, particles=50, target="exact"), paths=480, sweeps=1)
+    # 24 stretches of 20 paths, over which the chain forgets, count as independent; few numbers, 4 errors
+    means = found.codes.reshape(24, 20, *exact.shape).mean(axis=1)
     error = means.std(axis=0, ddof=1) / np.sqrt(len(means))
     np.testing.assert_allclose((means.mean(axis=0) - exact) / np.maximum(error, 1e-3), 0.0, atol=4.0)
 
@@ -245,7 +250,7 @@ def test_covariances_stay_sound_where_noises_are_of_very_different_sizes():
     _, plain = twins(3, 2, 6)
     for process, observation in ((1e-4, 10.0), (10.0, 1e-4), (1e-4, 1e-4)):
         model = PALRNN(plain.drift, Noise.full(process**2 * np.eye(6)), observation, 0.0)
-        filtered = rbpf(model, drawn_series(plain, 200), particles=4, target="exact")
+        filtered = rbpf(model, drawn_series(plain, 80), particles=4, target="exact")
         assert np.isfinite(filtered.log_evidence)
         drawn = smooth(filtered, paths=2)
         assert np.isfinite(drawn.states).all()

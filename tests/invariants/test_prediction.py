@@ -142,3 +142,9 @@ def test_bad_arguments_of_the_valid_time_are_named(changes, message):
     given = {"forecast": np.zeros((5, 2)), "truth": np.zeros((5, 2)), **changes}
     with pytest.raises(ValueError, match=message):
         valid_prediction_time(**given)
+
+
+def test_a_series_shorter_than_the_horizon_is_still_judged_from_many_starts():
+    model = ALRNN([0.5, 0.2], [[0.1, 0.4], [-0.6, 0.3]], [0.2, 0.1], np.eye(2), 1)
+    found = prediction_error(model, model.rollout([1.0, -1.0], 401).states, 10, horizon=1000)
+    assert (found.horizon, len(found.valid_steps)) == (200, 200)

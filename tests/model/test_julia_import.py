@@ -137,11 +137,12 @@ def test_code_in_a_file_is_nothing_but_names(tmp_path):
     assert refused(path) == "the type of the network has no name"
 
 
-def test_no_change_of_a_byte_and_no_cut_makes_anything_but_a_network_or_a_clear_error(tmp_path):
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 5])
+def test_no_change_of_a_byte_and_no_cut_makes_anything_but_a_network_or_a_clear_error(tmp_path, every):
     whole, path = document(checkpoint(network(2, 2))), tmp_path / "a.bson"
     rng = np.random.default_rng(0)
     networks = 0
-    for place in range(len(whole)):
+    for place in range(0, len(whole), every):
         damaged = bytearray(whole)
         damaged[place] ^= int(rng.integers(1, 256))
         path.write_bytes(damaged)
@@ -149,7 +150,7 @@ def test_no_change_of_a_byte_and_no_cut_makes_anything_but_a_network_or_a_clear_
             networks += type(import_julia(path)) is ClippedShallowPLRNN
     # a change in a weight is another weight; most of those in a name or a length are errors
     assert 0 < networks < len(whole)
-    for size in range(0, len(whole), 7):
+    for size in range(0, len(whole), 7 * every):
         path.write_bytes(whole[:size])
         assert refused(path).startswith("not a whole BSON file: ")
     path.write_bytes(whole + b"\0")

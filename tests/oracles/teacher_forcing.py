@@ -1,6 +1,11 @@
-"""Teacher forcing written plainly in JAX, for automatic differentiation: no folding, no fused loops."""
+"""Teacher forcing written plainly, for automatic differentiation or complex steps: nothing folded or fused.
+
+Each function takes the module whose arrays it is given, ``jax.numpy`` or ``numpy``.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +13,7 @@ import jax.numpy as jnp
 jax.config.update("jax_enable_x64", True)
 
 
-def batch_loss(parameters, x, gated, tau, alpha, s=None):
+def batch_loss(parameters, x, gated, tau, alpha, s=None, np: Any = jnp):
     """The loss of sequences x (B, T, N) under parameters (A, W, h, E); NaN is not observed.
 
     With inputs s (B, T, K) the parameters are (A, W, h, C, E).
@@ -17,34 +22,38 @@ def batch_loss(parameters, x, gated, tau, alpha, s=None):
     free = E.shape[0] - gated
 
     def step(z):
-        rectified = jnp.concatenate([z[:, :free], jax.nn.relu(z[:, free:])], axis=1)
+        rectified = np.concatenate([z[:, :free], _relu(z[:, free:], np)], axis=1)
         return A * z + rectified @ W.T + h
 
-    return _loss(step, C, E, x, tau, alpha, s)
+    return _loss(step, C, E, x, tau, alpha, s, np)
 
 
-def shallow_batch_loss(parameters, x, clipped, tau, alpha, s=None):
+def shallow_batch_loss(parameters, x, clipped, tau, alpha, s=None, np: Any = jnp):
     """The same for a shallow PLRNN: parameters (A, W1, W2, h1, h2, E), or (..., C, E)."""
     A, W1, W2, h1, h2, *C, E = parameters
 
     def step(z):
-        hidden = jax.nn.relu(z @ W2.T + h2) - (jax.nn.relu(z @ W2.T) if clipped else 0.0)
+        hidden = _relu(z @ W2.T + h2, np) - (_relu(z @ W2.T, np) if clipped else 0.0)
         return A * z + hidden @ W1.T + h1
 
-    return _loss(step, C, E, x, tau, alpha, s)
+    return _loss(step, C, E, x, tau, alpha, s, np)
 
 
-def _loss(step, C, E, x, tau, alpha, s):
-    seen, known = E.shape[1], ~jnp.isnan(x)
-    x = jnp.where(known, x, 0.0)
-    z = jnp.concatenate([x[:, 0], (x[:, 0] @ E.T)[:, seen:]], axis=1)
+def _relu(z, np):
+    return np.where(z.real > 0, z, 0.0)
+
+
+def _loss(step, C, E, x, tau, alpha, s, np):
+    seen, known = E.shape[1], ~np.isnan(x)
+    x = np.where(known, x, 0.0)
+    z = np.concatenate([x[:, 0], (x[:, 0] @ E.T)[:, seen:]], axis=1)
     total = 0.0
     for t in range(x.shape[1] - 1):
         if t > 0 and t % tau == 0:
-            mixed = jnp.where(known[:, t], (1 - alpha) * z[:, :seen] + alpha * x[:, t], z[:, :seen])
-            z = jnp.concatenate([mixed, z[:, seen:]], axis=1)
+            mixed = np.where(known[:, t], (1 - alpha) * z[:, :seen] + alpha * x[:, t], z[:, :seen])
+            z = np.concatenate([mixed, z[:, seen:]], axis=1)
         z = step(z)
         if s is not None:
             z = z + s[:, t] @ C[0].T
-        total = total + jnp.sum(known[:, t + 1] * (z[:, :seen] - x[:, t + 1]) ** 2)
-    return total * seen / jnp.sum(known[:, 1:])
+        total = total + np.sum(known[:, t + 1] * (z[:, :seen] - x[:, t + 1]) ** 2)
+    return total * seen / np.sum(known[:, 1:])

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from dask_cluster import ENVIRONMENT, wait_for
+from dask_cluster import ENVIRONMENT, running_cluster, wait_for
 from oracles.rehearsal import FAIL, MURDER, chain
 
 from palrnn.engine.progress import quiet
@@ -108,10 +108,14 @@ def test_no_scheduler_is_a_sentence_not_a_traceback() -> None:
         ClusterEngine("tcp://127.0.0.1:9", timeout=0.5)
 
 
-def test_a_lost_scheduler_ends_the_run_with_a_sentence_and_keeps_what_is_done(tmp_path, cluster) -> None:
-    folder = tmp_path / "cluster"
+def test_a_lost_scheduler_ends_the_run_with_a_sentence_and_keeps_what_is_done(tmp_path) -> None:
+    with running_cluster(tmp_path, workers=1) as cluster:
+        _lose_the_scheduler(tmp_path / "run", cluster)
+
+
+def _lose_the_scheduler(folder, cluster) -> None:
     # nothing opens the gate, so the run is not over when the scheduler goes
-    tasks = chain(30, free=6, gate=str(tmp_path / "gate"))
+    tasks = chain(30, free=6, gate=str(folder.parent / "gate"))
 
     def kill_scheduler() -> None:
         try:
@@ -127,13 +131,14 @@ def test_a_lost_scheduler_ends_the_run_with_a_sentence_and_keeps_what_is_done(tm
     assert 3 <= len(result_files(folder)) <= 6
 
 
-@pytest.mark.parametrize("asked", [lambda engine: engine.workers, lambda engine: engine.running()])
-def test_whichever_call_meets_the_lost_scheduler_says_so(cluster, asked) -> None:
-    engine = ClusterEngine(cluster.address)
-    cluster.processes[0].kill()
-    cluster.processes[0].wait()
-    # who is connected needs no 20 seconds to learn that a loopback address refuses
-    engine._client.rpc.timeout = 1.0
-    with pytest.raises(OSError, match=r"lost the Dask scheduler at tcp.*run the same command again to go on"):
-        asked(engine)
-    engine.close()
+def test_whichever_call_meets_the_lost_scheduler_says_so(tmp_path) -> None:
+    with running_cluster(tmp_path, workers=0) as cluster:
+        engines = [ClusterEngine(cluster.address) for _ in range(2)]
+        cluster.processes[0].kill()
+        cluster.processes[0].wait()
+    for engine, asked in zip(engines, (lambda e: e.workers, lambda e: e.running()), strict=True):
+        # who is connected needs no 20 seconds to learn that a loopback address refuses
+        engine._client.rpc.timeout = 1.0
+        with pytest.raises(OSError, match=r"lost the Dask scheduler at tcp.*run the same command again"):
+            asked(engine)
+        engine.close()
