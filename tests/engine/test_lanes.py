@@ -9,21 +9,24 @@ from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import (
     REGISTER_BYTES,
     add,
+    add_rows,
     broadcast,
     div,
-    eight,
     flush_small,
     fma,
     fma_column,
     lane_count,
     load,
     load_broadcast,
-    load_rows,
+    load_pair,
+    load_span,
+    load_tile,
     maximum,
     mul,
     sqrt,
     store,
-    store_rows,
+    store_tile,
+    tile,
     where_greater,
 )
 
@@ -96,25 +99,42 @@ def test_lanes_fill_a_register(dtype, size):
 
 
 @kernel
-def eight_rows(a, b, low, sums, clipped):
-    """sums = a b + low, and clipped = max(sums, low), of a (8, K) and b (K, lanes); all rows at once."""
-    lanes, inner = lane_count(a), a.shape[1]
-    total = eight(load(low, 0))
+def tile_of(span, a, b, low, sums, clipped, products, totals):
+    """sums = a b + low, and what else is asked of a tile; a (R, K), b (K, C), and ``low`` (C,) as a span."""
+    inner, width = a.shape[1], b.shape[1]
+    total = tile(span)
     for k in range(inner):
-        total = fma_column(a, k, inner, load(b, k * lanes), total)
-    store_rows(sums, 0, lanes, total)
-    again = load_rows(sums, 0, lanes)
-    store_rows(clipped, 0, lanes, maximum(again, load(low, 0)))
+        total = fma_column(a, k, inner, load_span(b, k * width, span), total)
+    store_tile(sums, 0, width, span, total)
+    again = load_tile(sums, 0, width, span)
+    store_tile(clipped, 0, width, span, maximum(again, load_span(low, 0, span)))
+    store_tile(products, 0, width, span, mul(span, again))
+    store(totals, 0, add_rows(span, again))
+
+
+@kernel
+def eight_rows(*arrays):
+    tile_of(load(arrays[2], 0), *arrays)
+
+
+@kernel
+def four_rows(*arrays):
+    tile_of(load_pair(arrays[2], 0), *arrays)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_eight_rows_at_once_are_eight_rows(dtype):
+@pytest.mark.parametrize(("of", "rows", "columns"), [(eight_rows, 8, 1), (four_rows, 4, 2)])
+def test_a_tile_is_its_rows(dtype, of, rows, columns):
     rng = np.random.default_rng(2)
-    lanes = REGISTER_BYTES // np.dtype(dtype).itemsize
-    a, b = rng.standard_normal((8, 5)).astype(dtype), rng.standard_normal((5, lanes)).astype(dtype)
-    low = rng.standard_normal(lanes).astype(dtype)
-    sums, clipped = np.empty((8, lanes), dtype), np.empty((8, lanes), dtype)
-    eight_rows(a, b, low, sums, clipped)
+    width = columns * REGISTER_BYTES // np.dtype(dtype).itemsize
+    a, b = rng.standard_normal((rows, 5)).astype(dtype), rng.standard_normal((5, width)).astype(dtype)
+    low = rng.standard_normal(width).astype(dtype)
+    sums, clipped, products = (np.empty((rows, width), dtype) for _ in range(3))
+    totals = np.empty(width, dtype)
+    of(a, b, low, sums, clipped, products, totals)
     # six roundings
     np.testing.assert_allclose(sums, a @ b + low, rtol=0, atol=20 * np.finfo(dtype).eps)
     np.testing.assert_array_equal(clipped, np.maximum(sums, low))
+    np.testing.assert_array_equal(products, low * sums)
+    # up to eight roundings of sums up to ten
+    np.testing.assert_allclose(totals, low + sums.sum(axis=0), rtol=0, atol=80 * np.finfo(dtype).eps)

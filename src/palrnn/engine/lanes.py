@@ -6,7 +6,11 @@ let a kernel write it down, in terms that every processor has:
 
     total = fma(load_broadcast(a, i), load(b, j), total)    # 16 float32 multiplications and additions at once
 
-Words on lanes also take eight rows of lanes at once (`eight`, `load_rows`), as many as are kept in registers.
+A *tile* is eight vectors of lanes, as many sums as are kept in registers. A loop over it reads a number per
+row and a vector per column in each round, so that four rows of two columns cost six reads where eight rows of
+one cost nine. The shape goes with a *span*, the columns of one row: lanes, or a pair of lanes (`load_pair`).
+Words on lanes also take tiles, beside which a span is the same in all rows (`tile`, `load_tile`).
+
 Offsets count elements from the array's beginning; arrays are contiguous; nothing is checked. The number of
 lanes depends on the processor (`lane_count`), the result of a loop over them does not. Tiles of sums, which
 need more than words, are written with `vector_code`.
@@ -23,7 +27,7 @@ from numba.extending import intrinsic, models, register_model
 from palrnn.engine import vector_code
 from palrnn.engine.vector_code import REGISTER_BYTES
 
-#: Rows that are worked on at once: as many sums as fit into registers on every processor.
+#: The vectors of a tile: as many sums as fit into registers on every processor.
 EIGHT = 8
 
 
@@ -79,24 +83,21 @@ def load(typing: Any, array: Any, offset: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _address(context, builder, signature.args[0], *arguments)
-        loaded = builder.load(builder.bitcast(place, context.get_value_type(lanes).as_pointer()))
-        loaded.align = lanes.element.bitwidth // 8
-        return loaded
+        return _loaded(context, builder, lanes, place, 1)[0]
 
     return lanes(array, types.intp), generate
 
 
 @intrinsic
-def store(typing: Any, array: Any, offset: Any, value: Any) -> Any:
-    """Write the lanes to the elements from ``offset`` on."""
+def store(typing: Any, array: Any, offset: Any, span: Any) -> Any:
+    """Write a span to the elements from ``offset`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _address(context, builder, signature.args[0], *arguments[:2])
-        stored = builder.store(arguments[2], builder.bitcast(place, arguments[2].type.as_pointer()))
-        stored.align = value.element.bitwidth // 8
+        _store(context, builder, place, _spread(builder, span, arguments[2])[: _columns(span)])
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, value), generate
+    return types.void(array, types.intp, span), generate
 
 
 @intrinsic
@@ -131,7 +132,7 @@ def add(typing: Any, a: Any, b: Any) -> Any:
 @intrinsic
 def mul(typing: Any, a: Any, b: Any) -> Any:
     """``a * b``."""
-    return a(a, b), lambda context, builder, signature, arguments: builder.fmul(*arguments)
+    return _each(lambda builder, lanes, values: builder.fmul(*values), a, b)
 
 
 @intrinsic
@@ -186,87 +187,156 @@ def flush_small(typing: Any, a: Any, tiny: Any) -> Any:
 
 
 @intrinsic
-def eight(typing: Any, value: Any) -> Any:
-    """Eight rows, all of them ``value``."""
-    rows = types.UniTuple(value, EIGHT)
+def load_pair(typing: Any, array: Any, offset: Any) -> Any:
+    """Two vectors of lanes: the elements from ``offset`` on."""
+    pair = types.UniTuple(LanesType(array.dtype), 2)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.make_tuple(builder, rows, [arguments[0]] * EIGHT)
+        place = _address(context, builder, signature.args[0], *arguments)
+        return context.make_tuple(builder, pair, _loaded(context, builder, pair.dtype, place, 2))
 
-    return rows(value), generate
+    return pair(array, types.intp), generate
 
 
 @intrinsic
-def load_rows(typing: Any, array: Any, offset: Any, width: Any) -> Any:
-    """Eight rows of lanes: the elements from ``offset``, ``offset + width``, ... on."""
-    rows = types.UniTuple(LanesType(array.dtype), EIGHT)
+def load_span(typing: Any, array: Any, offset: Any, span: Any) -> Any:
+    """The elements from ``offset`` on, as many as ``span`` has."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = context.get_value_type(rows.dtype).as_pointer()
-        loaded = []
-        for place in _places(context, builder, signature.args[0], *arguments):
-            loaded.append(builder.load(builder.bitcast(place, pointer)))
-            loaded[-1].align = array.dtype.bitwidth // 8
-        return context.make_tuple(builder, rows, loaded)
+        place = _address(context, builder, signature.args[0], *arguments[:2])
+        loaded = _loaded(context, builder, _lanes(span), place, _columns(span))
+        return context.make_tuple(builder, span, loaded) if len(loaded) > 1 else loaded[0]
 
-    return rows(array, types.intp, types.intp), generate
+    return span(array, types.intp, span), generate
 
 
 @intrinsic
-def store_rows(typing: Any, array: Any, offset: Any, width: Any, rows: Any) -> Any:
-    """Write eight rows of lanes to the elements from ``offset``, ``offset + width``, ... on."""
+def tile(typing: Any, span: Any) -> Any:
+    """The tile whose rows are all ``span``."""
+    vectors = types.UniTuple(_lanes(span), EIGHT)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        places = _places(context, builder, signature.args[0], *arguments[:3])
-        for r, place in enumerate(places):
-            value = builder.extract_value(arguments[3], r)
-            stored = builder.store(value, builder.bitcast(place, value.type.as_pointer()))
-            stored.align = array.dtype.bitwidth // 8
+        return context.make_tuple(builder, vectors, _spread(builder, span, arguments[0]))
+
+    return vectors(span), generate
+
+
+@intrinsic
+def load_tile(typing: Any, array: Any, offset: Any, width: Any, span: Any) -> Any:
+    """The tile with rows from ``offset``, ``offset + width``, ... on, shaped by ``span``."""
+    vectors, columns = types.UniTuple(LanesType(array.dtype), EIGHT), _columns(span)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        values: list[Any] = []
+        for place in _rows(context, builder, signature.args[0], arguments, columns):
+            values += _loaded(context, builder, vectors.dtype, place, columns)
+        return context.make_tuple(builder, vectors, values)
+
+    return vectors(array, types.intp, types.intp, span), generate
+
+
+@intrinsic
+def store_tile(typing: Any, array: Any, offset: Any, width: Any, span: Any, values: Any) -> Any:
+    """Write a tile, shaped by ``span``, to rows from ``offset``, ``offset + width``, ... on."""
+    columns = _columns(span)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        for r, place in enumerate(_rows(context, builder, signature.args[0], arguments, columns)):
+            vectors = range(r * columns, (r + 1) * columns)
+            _store(context, builder, place, [builder.extract_value(arguments[4], v) for v in vectors])
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, types.intp, rows), generate
+    return types.void(array, types.intp, types.intp, span, values), generate
 
 
 @intrinsic
-def fma_column(typing: Any, array: Any, offset: Any, width: Any, row: Any, sums: Any) -> Any:
-    """``sums`` plus ``row`` times the elements at ``offset``, ``offset + width``, ..., one for each sum."""
+def add_rows(typing: Any, span: Any, values: Any) -> Any:
+    """``span`` plus all rows of a tile."""
+    columns = _columns(span)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        sums = _spread(builder, span, arguments[0])[:columns]
+        for v in range(EIGHT):
+            sums[v % columns] = builder.fadd(sums[v % columns], builder.extract_value(arguments[1], v))
+        return context.make_tuple(builder, span, sums) if columns > 1 else sums[0]
+
+    return span(span, values), generate
+
+
+@intrinsic
+def fma_column(typing: Any, array: Any, offset: Any, width: Any, span: Any, sums: Any) -> Any:
+    """The tile ``sums`` plus ``span`` times numbers at ``offset``, ``offset + width``, ..., one per row."""
+    lanes, columns = _lanes(span), _columns(span)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values = []
-        for r, place in enumerate(_places(context, builder, signature.args[0], *arguments[:3])):
-            factor = vector_code.broadcast(builder, context.get_value_type(row), builder.load(place))
-            total = builder.extract_value(arguments[4], r)
-            values.append(_call(builder, "fma", row, [factor, arguments[3], total]))
+        factors = _spread(builder, span, arguments[3])[:columns]
+        for r, place in enumerate(_rows(context, builder, signature.args[0], arguments, columns)):
+            number = vector_code.broadcast(builder, context.get_value_type(lanes), builder.load(place))
+            for c, factor in enumerate(factors):
+                total = builder.extract_value(arguments[4], r * columns + c)
+                values.append(_call(builder, "fma", lanes, [number, factor, total]))
         return context.make_tuple(builder, sums, values)
 
-    return sums(array, types.intp, types.intp, row, sums), generate
+    return sums(array, types.intp, types.intp, span, sums), generate
 
 
-def _places(context: Any, builder: Any, array_type: Any, array: Any, offset: Any, width: Any) -> list[Any]:
-    """Return the addresses of eight elements, ``width`` apart."""
-    places = []
-    for r in range(EIGHT):
-        places.append(_address(context, builder, array_type, array, offset))
-        offset = builder.add(offset, width) if r < EIGHT - 1 else offset
+def _columns(span: Any) -> int:
+    return len(span) if isinstance(span, types.UniTuple) else 1
+
+
+def _lanes(kind: Any) -> Any:
+    """Return the type of one vector of a span or a tile."""
+    return kind.dtype if isinstance(kind, types.UniTuple) else kind
+
+
+def _spread(builder: Any, kind: Any, value: Any) -> list[Any]:
+    """Return the eight vectors of a tile; a span, which is shorter, is repeated in every row."""
+    columns = _columns(kind)
+    vectors = [value] if columns == 1 else [builder.extract_value(value, c) for c in range(columns)]
+    return vectors * (EIGHT // columns)
+
+
+def _rows(context: Any, builder: Any, array_type: Any, arguments: Any, columns: int) -> list[Any]:
+    """Return the addresses where a tile's rows begin; ``arguments`` begin with array, offset, width."""
+    array, offset, width, *_ = arguments
+    places = [_address(context, builder, array_type, array, offset)]
+    while len(places) < EIGHT // columns:
+        places.append(builder.gep(places[-1], [width]))
     return places
 
 
-def _each(emit: Any, *kinds: Any) -> Any:
-    """Return an intrinsic's signature and code: ``emit`` on lanes, or on each of eight rows of lanes.
+def _loaded(context: Any, builder: Any, lanes: LanesType, place: Any, count: int) -> list[Any]:
+    """Return the vectors of lanes that begin at an address."""
+    first, vectors = builder.bitcast(place, context.get_value_type(lanes).as_pointer()), []
+    for c in range(count):
+        vectors.append(builder.load(builder.gep(first, [context.get_constant(types.intp, c)])))
+        vectors[-1].align = lanes.element.bitwidth // 8
+    return vectors
 
-    What is not in rows is the same for all of them.
+
+def _store(context: Any, builder: Any, place: Any, vectors: list[Any]) -> None:
+    """Write vectors of lanes from an address on."""
+    first = builder.bitcast(place, vectors[0].type.as_pointer())
+    for c, vector in enumerate(vectors):
+        stored = builder.store(vector, builder.gep(first, [context.get_constant(types.intp, c)]))
+        stored.align = 4 if isinstance(vector.type.element, ir.FloatType) else 8
+
+
+def _each(emit: Any, *kinds: Any) -> Any:
+    """Return an intrinsic's signature and code: ``emit`` on lanes, or on each vector of tiles.
+
+    Spans beside tiles are the same in all rows.
     """
-    many = [isinstance(kind, types.UniTuple) for kind in kinds]
-    lanes = kinds[0].dtype if many[0] else kinds[0]
-    result = types.UniTuple(lanes, EIGHT) if any(many) else lanes
+    lanes, tiles = _lanes(kinds[0]), any(isinstance(kind, types.UniTuple) for kind in kinds)
+    result = types.UniTuple(lanes, EIGHT) if tiles else lanes
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if not any(many):
+        if not tiles:
             return emit(builder, lanes, arguments)
-        rows = []
-        for r in range(EIGHT):
-            pairs = zip(arguments, many, strict=True)
-            rows.append(emit(builder, lanes, [builder.extract_value(x, r) if m else x for x, m in pairs]))
-        return context.make_tuple(builder, result, rows)
+        spread = [_spread(builder, kind, value) for kind, value in zip(kinds, arguments, strict=True)]
+        return context.make_tuple(
+            builder, result, [emit(builder, lanes, values) for values in zip(*spread, strict=True)]
+        )
 
     return result(*kinds), generate

@@ -2,8 +2,8 @@
 
 Layout. All arrays are C-contiguous and of one dtype (float32 in training, float64 otherwise). States are
 ``(time, batch, width)``: units are padded with zeros to a whole number of lanes. One step is one product
-``(B, M) (M, M)``, done with its aftermath in `steps`; the weight gradient is a product over time and
-batch, done by BLAS. The parameters are one vector ``theta = [A, W row-major, h, C row-major, E row-major]``.
+``(B, M) (M, M)``, and the weight gradient one over time and batch; `steps` has all of them. The parameters
+are one vector ``theta = [A, W row-major, h, C row-major, E row-major]``.
 
 External inputs s_t are ``drive (rows, K)``, K = 0 where there are none. They stand beside the units, in
 columns M .. M + K - 1 of the states, so that a step is one product with [W C], and its gradient another.
@@ -22,9 +22,12 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.engine.products import product
+from palrnn.engine.lanes import EIGHT
 from palrnn.engine.vector_code import REGISTER_BYTES
-from palrnn.forcing.kernels.steps import advance, retreat
+from palrnn.forcing.kernels.steps import add_outer, advance, retreat
+
+#: Rows of adjoints and states that fit into the nearest cache, to be used again before they leave it.
+NEAR_ROWS = 64
 
 
 def whole_lanes(dim, array):
@@ -179,8 +182,8 @@ def forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, grad
     for b in range(batch):
         for n in range(seen):
             adjoint[length - 1, b, n] = scale * errors[length - 1, b, n]
-    # the BLAS is fastest on products of up to about a million multiplications
-    steps, end = max(1, 700_000 // (width * width * batch)), length - 1
+    part[:] = number(0.0)
+    steps, end = max(1, NEAR_ROWS // batch), length - 1
     while end > 0:
         begin = max(0, end - steps)
         retreat(
@@ -203,18 +206,13 @@ def forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, grad
             dh,
             dA,
         )
-        rows = (end - begin) * batch
-        later, phi = (
-            adjoint[begin + 1 : end + 1].reshape((rows, width)),
-            states[begin:end].reshape((rows, width)),
-        )
-        product(later.T, phi, part)
-        for i in range(dim):
-            for j in range(dim):
-                dW[i, j] += part[i, j]
-            for k in range(count):
-                dC[i, k] += part[i, dim + k]
+        add_outer(begin, end, dim, nothing, adjoint, states, part)
         end = begin
+    for i in range(dim):
+        for j in range(dim):
+            dW[i, j] = part[i, j]
+        for k in range(count):
+            dC[i, k] = part[i, dim + k]
     for i in range(dim):
         # on a free unit z = phi*(z): the two derivatives are one
         gradient[i] = dW[i, i] if i < free else dA[i]
@@ -231,7 +229,8 @@ def workspace(theta, dim, seen, count, batch, length, tau):
 
     It is made outside of kernels: what makes arrays need not be compiled then.
     """
-    kind, width = theta.dtype, whole_lanes(dim + count, theta)
+    kind, tiles = theta.dtype, (whole_lanes(dim + count, theta) + EIGHT - 1) // EIGHT
+    width = tiles * EIGHT  # the gradient has a row per column, and tiles have up to eight rows
     return (
         np.empty((width, width), kind),
         np.empty((width, width), kind),
