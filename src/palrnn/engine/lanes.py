@@ -94,7 +94,7 @@ def store(typing: Any, array: Any, offset: Any, span: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _address(context, builder, signature.args[0], *arguments[:2])
-        _store(context, builder, place, _spread(builder, span, arguments[2])[: _columns(span)])
+        _store(context, builder, place, _spread(builder, span, arguments[2], _columns(span)))
         return context.get_dummy_value()
 
     return types.void(array, types.intp, span), generate
@@ -199,6 +199,17 @@ def load_pair(typing: Any, array: Any, offset: Any) -> Any:
 
 
 @intrinsic
+def twice(typing: Any, lanes: Any) -> Any:
+    """The pair of ``lanes`` and ``lanes``."""
+    pair = types.UniTuple(lanes, 2)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.make_tuple(builder, pair, [arguments[0]] * 2)
+
+    return pair(lanes), generate
+
+
+@intrinsic
 def load_span(typing: Any, array: Any, offset: Any, span: Any) -> Any:
     """The elements from ``offset`` on, as many as ``span`` has."""
 
@@ -255,12 +266,27 @@ def add_rows(typing: Any, span: Any, values: Any) -> Any:
     columns = _columns(span)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        sums = _spread(builder, span, arguments[0])[:columns]
+        sums = _spread(builder, span, arguments[0], columns)
         for v in range(EIGHT):
             sums[v % columns] = builder.fadd(sums[v % columns], builder.extract_value(arguments[1], v))
         return context.make_tuple(builder, span, sums) if columns > 1 else sums[0]
 
     return span(span, values), generate
+
+
+@intrinsic
+def fma_lanes(typing: Any, a: Any, b: Any, total: Any) -> Any:
+    """Lanes ``total`` plus the products of the spans ``a`` and ``b``, vector by vector."""
+    columns = _columns(a)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value = arguments[2]
+        left, right = (_spread(builder, a, each, columns) for each in arguments[:2])
+        for factors in zip(left, right, strict=True):
+            value = _call(builder, "fma", total, [*factors, value])
+        return value
+
+    return total(a, b, total), generate
 
 
 @intrinsic
@@ -270,7 +296,7 @@ def fma_column(typing: Any, array: Any, offset: Any, width: Any, span: Any, sums
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values = []
-        factors = _spread(builder, span, arguments[3])[:columns]
+        factors = _spread(builder, span, arguments[3], columns)
         for r, place in enumerate(_rows(context, builder, signature.args[0], arguments, columns)):
             number = vector_code.broadcast(builder, context.get_value_type(lanes), builder.load(place))
             for c, factor in enumerate(factors):
@@ -282,6 +308,7 @@ def fma_column(typing: Any, array: Any, offset: Any, width: Any, span: Any, sums
 
 
 def _columns(span: Any) -> int:
+    """Return the number of vectors."""
     return len(span) if isinstance(span, types.UniTuple) else 1
 
 
@@ -290,11 +317,11 @@ def _lanes(kind: Any) -> Any:
     return kind.dtype if isinstance(kind, types.UniTuple) else kind
 
 
-def _spread(builder: Any, kind: Any, value: Any) -> list[Any]:
-    """Return the eight vectors of a tile; a span, which is shorter, is repeated in every row."""
+def _spread(builder: Any, kind: Any, value: Any, count: int = EIGHT) -> list[Any]:
+    """Return ``count`` vectors, those of a span or a tile, from the first on again where these are fewer."""
     columns = _columns(kind)
     vectors = [value] if columns == 1 else [builder.extract_value(value, c) for c in range(columns)]
-    return vectors * (EIGHT // columns)
+    return vectors * (count // columns)
 
 
 def _rows(context: Any, builder: Any, array_type: Any, arguments: Any, columns: int) -> list[Any]:
@@ -324,19 +351,17 @@ def _store(context: Any, builder: Any, place: Any, vectors: list[Any]) -> None:
 
 
 def _each(emit: Any, *kinds: Any) -> Any:
-    """Return an intrinsic's signature and code: ``emit`` on lanes, or on each vector of tiles.
+    """Return an intrinsic's signature and code: ``emit`` on each vector of lanes, spans or tiles.
 
-    Spans beside tiles are the same in all rows.
+    What has fewer vectors is the same in all rows, and lanes in all columns.
     """
-    lanes, tiles = _lanes(kinds[0]), any(isinstance(kind, types.UniTuple) for kind in kinds)
-    result = types.UniTuple(lanes, EIGHT) if tiles else lanes
+    lanes, count = _lanes(kinds[0]), max(_columns(kind) for kind in kinds)
+    result = types.UniTuple(lanes, count) if count > 1 else lanes
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if not tiles:
-            return emit(builder, lanes, arguments)
-        spread = [_spread(builder, kind, value) for kind, value in zip(kinds, arguments, strict=True)]
-        return context.make_tuple(
-            builder, result, [emit(builder, lanes, values) for values in zip(*spread, strict=True)]
-        )
+        pairs = zip(kinds, arguments, strict=True)
+        spread = [_spread(builder, kind, value, count) for kind, value in pairs]
+        vectors = [emit(builder, lanes, values) for values in zip(*spread, strict=True)]
+        return context.make_tuple(builder, result, vectors) if count > 1 else vectors[0]
 
     return result(*kinds), generate

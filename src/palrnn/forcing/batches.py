@@ -92,5 +92,6 @@ class Batches:
         if config.input_noise == 0:
             return np.empty((0, inputs, config.batch_size, seen), self.series.dtype)
         shape = (BLOCK, inputs, config.batch_size, seen)
-        drawn = config.input_noise * generator(config.seed, _NOISE, block).standard_normal(shape)
-        return drawn.astype(self.series.dtype)
+        drawn: NDArray[Any] = generator(config.seed, _NOISE, block).standard_normal(shape, self.series.dtype)
+        drawn *= self.series.dtype.type(config.input_noise)
+        return drawn

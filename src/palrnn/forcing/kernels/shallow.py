@@ -2,8 +2,10 @@
 
 Layout. There are few latent units and many hidden ones, so the sequences of a batch go side by side, one per
 lane: states are ``(time, M, width)``, where ``width`` is the batch rounded up to whole registers. What is
-left over repeats the last sequence and has no error. Weights are read as one number for all lanes; hidden
-units are computed again on the way back, so that only states are kept. The parameters are one vector ``theta
+left over repeats the last sequence and has no error. Products go in tiles (`lanes`), whose rows are hidden or
+latent units and whose columns are sequences: four rows of two vectors, or eight of one. Weights have zeros
+after their last row, up to whole tiles (`fold`). Hidden units are computed again on the way back: only
+states are kept. The parameters are one vector ``theta
 = [A, W1, W2, h1, h2, C, E]``, matrices row-major; external inputs are ``pushes (time, K, width)``, K = 0
 for none. ``gaps`` is as in `rollout`.
 """
@@ -16,15 +18,22 @@ import numpy as np
 
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import (
+    EIGHT,
     add,
     broadcast,
     flush_small,
     fma,
+    fma_column,
+    fma_lanes,
     lane_count,
     load,
     load_broadcast,
+    load_span,
     maximum,
     store,
+    store_tile,
+    tile,
+    twice,
     where_greater,
 )
 from palrnn.forcing.kernels.rollout import predictions, whole_lanes
@@ -69,37 +78,71 @@ def read_drive(drive, starts, pushes):
 
 
 @kernel
-def _advance(t, clipped, A, W1, W2, h1, h2, C, pushes, y, states):
+def fold(theta, dim, hidden, count, seen, weights):
+    """Copy the weights into arrays whose rows fill whole tiles, with zeros after the last one.
+
+    ``weights`` are W2 (H', M), h2 (H',), W1 (M', H), W1^T (H', M) and W2^T (M', H).
+    """
+    into, bias, out, back, through = weights
+    _, W1, W2, _, h2, _, _ = parts(theta, dim, hidden, count, seen)
+    zero = theta.dtype.type(0.0)
+    for k in range(into.shape[0]):
+        bias[k] = h2[k] if k < hidden else zero
+        for j in range(dim):
+            into[k, j] = W2[k, j] if k < hidden else zero
+            back[k, j] = W1[j, k] if k < hidden else zero
+    for i in range(out.shape[0]):
+        for k in range(hidden):
+            out[i, k] = W1[i, k] if i < dim else zero
+            through[i, k] = W2[k, i] if i < dim else zero
+
+
+@kernel
+def _inputs_of(k, now, zero, into, states):
+    """The tile W2 z_t of hidden units from ``k`` on, of the sequences at ``now`` in ``states``."""
+    _, dim, width = states.shape
+    u = tile(zero)
+    for j in range(dim):
+        u = fma_column(into, k * dim + j, dim, load_span(states, now + j * width, zero), u)
+    return u
+
+
+@kernel
+def _product(c, rows, zero, matrix, y, dim, out):
+    """out (M', width) = matrix (M', H) y (H', width), for the columns of a span from ``c`` on."""
+    hidden, width = matrix.shape[1], y.shape[1]
+    for i in range(0, dim, rows):
+        total = tile(zero)
+        for k in range(hidden):
+            total = fma_column(matrix, i * hidden + k, hidden, load_span(y, k * width + c, zero), total)
+        store_tile(out, i * width + c, width, zero, total)
+
+
+@kernel
+def _advance(t, c, rows, zero, clipped, hidden, A, h1, C, pushes, weights, y, sums, states):
     """z_{t+1} = A z_t + W1 y + h1 + C s_t, y = relu(W2 z_t + h2), less relu(W2 z_t) where ``clipped``.
 
-    ``y (H, lanes)`` is scratch.
+    Of the sequences in one span, from column ``c`` on: ``zero`` has its shape, ``rows`` those of its tiles.
+    ``y (2, H', width)`` and ``sums (M', width)`` are scratch.
     """
     _, dim, width = states.shape
-    hidden, count, lanes, number = h2.shape[0], C.shape[1], lane_count(states), states.dtype.type
-    size, zero, minus = dim * width, broadcast(number(0.0)), broadcast(number(-1.0))
-    for c in range(0, width, lanes):
-        now = t * size + c
-        for k in range(hidden):
-            u = zero
-            for j in range(dim):
-                u = fma(load_broadcast(W2, k * dim + j), load(states, now + j * width), u)
-            value = maximum(add(u, load_broadcast(h2, k)), zero)
-            if clipped:
-                value = fma(minus, maximum(u, zero), value)
-            store(y, k * lanes, value)
-        for i in range(dim):
-            total = fma(load_broadcast(A, i), load(states, now + i * width), load_broadcast(h1, i))
-            for k in range(count):
-                total = fma(
-                    load_broadcast(C, i * count + k), load(pushes, (t * count + k) * width + c), total
-                )
-            other = zero  # two sums side by side wait less for each other
-            for k in range(0, hidden - 1, 2):
-                total = fma(load_broadcast(W1, i * hidden + k), load(y, k * lanes), total)
-                other = fma(load_broadcast(W1, i * hidden + k + 1), load(y, (k + 1) * lanes), other)
-            if hidden % 2 == 1:
-                total = fma(load_broadcast(W1, i * hidden + hidden - 1), load(y, (hidden - 1) * lanes), total)
-            store(states, now + size + i * width, add(total, other))
+    into, bias, out, _, _ = weights
+    now, after, count, number = t * dim * width + c, (t + 1) * dim * width + c, C.shape[1], states.dtype.type
+    one, minus = add(zero, broadcast(number(1.0))), broadcast(number(-1.0))
+    for k in range(0, hidden, rows):
+        u = _inputs_of(k, now, zero, into, states)
+        value = maximum(fma_column(bias, k, 1, one, u), zero)
+        if clipped:
+            value = fma(minus, maximum(u, zero), value)
+        store_tile(y, k * width + c, width, zero, value)
+    _product(c, rows, zero, out, y[0], dim, sums)
+    for i in range(dim):
+        total = add(load_span(sums, i * width + c, zero), load_broadcast(h1, i))
+        total = fma(load_broadcast(A, i), load_span(states, now + i * width, zero), total)
+        for k in range(count):
+            push = load_span(pushes, (t * count + k) * width + c, zero)
+            total = fma(load_broadcast(C, i * count + k), push, total)
+        store(states, after + i * width, total)
 
 
 @kernel
@@ -109,87 +152,93 @@ def forced_rollout(theta, hidden, clipped, series, gaps, starts, tau, alpha, roo
     Fills ``states (T, M, width)`` with the states that are advanced, and ``errors (T, N, width)`` with B z_t
     - x_t before forcing, 0 where nothing was seen and for what only fills a register.
     """
-    inputs, pushes, states, _, errors, y, _ = room
+    inputs, pushes, states, _, errors, weights, y, sums, _ = room
     length, dim, width = states.shape
     batch, seen = starts.shape[0], series.shape[1]
-    A, W1, W2, h1, h2, C, E = parts(theta, dim, hidden, pushes.shape[1], seen)
-    keep = theta.dtype.type(1.0) - alpha
+    A, _, _, h1, _, C, E = parts(theta, dim, hidden, pushes.shape[1], seen)
+    keep, zero, lanes = theta.dtype.type(1.0) - alpha, broadcast(theta.dtype.type(0.0)), lane_count(states)
+    pair, paired = twice(zero), width // (2 * lanes) * (2 * lanes)
     for b in range(width):
         for i in range(dim):
             states[0, i, b] = inputs[0, i, b] if i < seen else theta.dtype.type(0.0)
         for i in range(seen, dim):
             for n in range(seen):
                 states[0, i, b] += E[i, n] * inputs[0, n, b]
-    total = 0.0
     for t in range(1, length):
-        _advance(t - 1, clipped, A, W1, W2, h1, h2, C, pushes, y, states)
+        for c in range(0, paired, 2 * lanes):
+            _advance(t - 1, c, 4, pair, clipped, hidden, A, h1, C, pushes, weights, y, sums, states)
+        for c in range(paired, width, lanes):
+            _advance(t - 1, c, 8, zero, clipped, hidden, A, h1, C, pushes, weights, y, sums, states)
         for n in range(seen):
-            for b in range(width):
-                value, truth = states[t, n, b], series[starts[min(b, batch - 1)] + t, n]
-                if gaps is not None and math.isnan(truth):
-                    errors[t, n, b] = 0.0
-                    continue
-                errors[t, n, b] = value - truth if b < batch else 0.0
-                total += np.float64(errors[t, n, b]) * np.float64(errors[t, n, b])
-                if t % tau == 0:
-                    states[t, n, b] = keep * value + alpha * inputs[t // tau, n, b]
+            for b in range(batch):
+                missing = gaps is not None and math.isnan(series[starts[b] + t, n])
+                errors[t, n, b] = 0.0 if missing else states[t, n, b] - series[starts[b] + t, n]
+        if t % tau == 0:
+            for n in range(seen):
+                for b in range(width):
+                    if gaps is None or not math.isnan(inputs[t // tau, n, b]):
+                        states[t, n, b] = keep * states[t, n, b] + alpha * inputs[t // tau, n, b]
+    total = 0.0
+    every = errors.reshape(errors.size)
+    for k in range(seen * width, every.size):
+        total += np.float64(every[k]) * np.float64(every[k])
     if gaps is None:
         return total / ((length - 1) * batch)
     return total / predictions(series, starts, length)
 
 
 @kernel
-def _retreat(t, clipped, A, W1, W2, h2, pushes, tiny, along, states, adjoint, sums):
+def _retreat(t, c, rows, zero, clipped, hidden, A, pushes, weights, tiny, y, sums, states, adjoint, gathered):
     """lambda_t = (A + W2^T D W1^T) lambda_{t+1}, before forcing and errors, and the sums of the gradient.
 
-    ``adjoint (T, M, width)`` holds lambda_{t+1} and receives lambda_t; ``sums (H (2 M + 1) + 2 M + M K,
-    lanes)`` are those of W1 and W2, both (H, M), then h2, A, h1 and C, lane by lane. ``along (H, lanes)`` is
-    scratch.
+    Of the sequences in one span, as in `_advance`. ``adjoint (T, M, width)`` holds lambda_{t+1} and receives
+    lambda_t; ``gathered (H (2 M + 1) + 2 M + M K, lanes)`` are the sums of W1 and W2, both (H, M), then h2,
+    A, h1 and C, lane by lane.
     """
     _, dim, width = states.shape
-    hidden, lanes, number = h2.shape[0], lane_count(states), states.dtype.type
-    size, zero, minus, least = dim * width, broadcast(number(0.0)), broadcast(number(-1.0)), broadcast(tiny)
+    into, bias, _, back, through = weights
+    lanes, number, count = lane_count(states), states.dtype.type, pushes.shape[1]
+    one, minus, least = add(zero, broadcast(number(1.0))), broadcast(number(-1.0)), broadcast(tiny)
+    now, after = t * dim * width + c, (t + 1) * dim * width + c
     in_W2, in_h2 = hidden * dim * lanes, 2 * hidden * dim * lanes
     in_A = in_h2 + hidden * lanes
     in_h1 = in_A + dim * lanes
-    in_C, count = in_h1 + dim * lanes, pushes.shape[1]
-    for c in range(0, width, lanes):
-        now, after = t * size + c, (t + 1) * size + c
-        for k in range(hidden):
-            u, back = zero, zero
-            for j in range(dim):
-                u = fma(load_broadcast(W2, k * dim + j), load(states, now + j * width), u)
-                back = fma(load_broadcast(W1, j * hidden + k), load(adjoint, after + j * width), back)
-            shifted = add(u, load_broadcast(h2, k))
-            opened, value = where_greater(shifted, zero, back), maximum(shifted, zero)
-            slope = opened
-            if clipped:
-                slope = fma(minus, where_greater(u, zero, back), opened)
-                value = fma(minus, maximum(u, zero), value)
-            store(along, k * lanes, slope)
-            store(sums, in_h2 + k * lanes, add(load(sums, in_h2 + k * lanes), opened))
-            for j in range(dim):
-                at = (k * dim + j) * lanes
-                store(sums, at, fma(value, load(adjoint, after + j * width), load(sums, at)))
-                store(sums, in_W2 + at, fma(slope, load(states, now + j * width), load(sums, in_W2 + at)))
+    in_C, size = in_h1 + dim * lanes, y.shape[1] * width
+    for k in range(0, hidden, rows):
+        at, u = k * width + c, _inputs_of(k, now, zero, into, states)
+        along = _inputs_of(k, after, zero, back, adjoint)
+        shifted = fma_column(bias, k, 1, one, u)
+        opened, value = where_greater(shifted, zero, along), maximum(shifted, zero)
+        store_tile(y, 2 * size + at, width, zero, opened)
+        if clipped:
+            opened = fma(minus, where_greater(u, zero, along), opened)
+            value = fma(minus, maximum(u, zero), value)
+        store_tile(y, at, width, zero, opened)
+        store_tile(y, size + at, width, zero, value)
+    for k in range(hidden):
+        at = k * width + c
+        slope, value = load_span(y, at, zero), load_span(y, size + at, zero)
+        place = in_h2 + k * lanes
+        store(gathered, place, fma_lanes(load_span(y, 2 * size + at, zero), one, load(gathered, place)))
         for j in range(dim):
-            ahead = load(adjoint, after + j * width)
-            at = j * lanes
-            store(sums, in_A + at, fma(ahead, load(states, now + j * width), load(sums, in_A + at)))
-            store(sums, in_h1 + at, add(load(sums, in_h1 + at), ahead))
-            for k in range(count):
-                place = in_C + (j * count + k) * lanes
-                push = load(pushes, (t * count + k) * width + c)
-                store(sums, place, fma(ahead, push, load(sums, place)))
-            total, other = fma(load_broadcast(A, j), ahead, zero), zero
-            for k in range(0, hidden - 1, 2):
-                total = fma(load_broadcast(W2, k * dim + j), load(along, k * lanes), total)
-                other = fma(load_broadcast(W2, (k + 1) * dim + j), load(along, (k + 1) * lanes), other)
-            if hidden % 2 == 1:
-                total = fma(
-                    load_broadcast(W2, (hidden - 1) * dim + j), load(along, (hidden - 1) * lanes), total
-                )
-            store(adjoint, now + j * width, flush_small(add(total, other), least))
+            place = (k * dim + j) * lanes
+            ahead = load_span(adjoint, after + j * width, zero)
+            store(gathered, place, fma_lanes(value, ahead, load(gathered, place)))
+            place += in_W2
+            state = load_span(states, now + j * width, zero)
+            store(gathered, place, fma_lanes(slope, state, load(gathered, place)))
+    _product(c, rows, zero, through, y[0], dim, sums)
+    for j in range(dim):
+        ahead, state = load_span(adjoint, after + j * width, zero), load_span(states, now + j * width, zero)
+        place = j * lanes
+        store(gathered, in_A + place, fma_lanes(ahead, state, load(gathered, in_A + place)))
+        store(gathered, in_h1 + place, fma_lanes(ahead, one, load(gathered, in_h1 + place)))
+        for k in range(count):
+            place = in_C + (j * count + k) * lanes
+            push = load_span(pushes, (t * count + k) * width + c, zero)
+            store(gathered, place, fma_lanes(ahead, push, load(gathered, place)))
+        total = fma(load_broadcast(A, j), ahead, load_span(sums, j * width + c, zero))
+        store(adjoint, now + j * width, flush_small(total, least))
 
 
 @kernel
@@ -207,40 +256,52 @@ def forced_adjoint(theta, hidden, clipped, batch, gaps, weight, tau, alpha, tiny
     With ``gaps``, (T - 1) B is the number ``weight`` of `predictions` instead, and F_t is I where nothing was
     seen.
     """
-    inputs, pushes, states, adjoint, errors, y, sums = room
+    inputs, pushes, states, adjoint, errors, weights, y, sums, gathered = room
     length, dim, width = states.shape
     seen, lanes, number = errors.shape[1], lane_count(states), states.dtype.type
     keep, scale = number(1.0) - alpha, number(2.0 / ((length - 1) * batch))
     if gaps is not None:
         scale = number(2.0 / weight)
     count = pushes.shape[1]
-    A, W1, W2, _, h2, _, _ = parts(theta, dim, hidden, count, seen)
-    sums[:] = number(0.0)
+    A, _, _, _, _, _, _ = parts(theta, dim, hidden, count, seen)
+    zero = broadcast(number(0.0))
+    pair, paired = twice(zero), width // (2 * lanes) * (2 * lanes)
+    gathered[:] = number(0.0)
     # number by number: an assignment of arrays takes seconds to compile, for the words of its error
     for i in range(dim):
         for b in range(width):
             adjoint[length - 1, i, b] = scale * errors[length - 1, i, b] if i < seen else number(0.0)
     for t in range(length - 2, -1, -1):
-        _retreat(t, clipped, A, W1, W2, h2, pushes, tiny, y, states, adjoint, sums)
+        for c in range(0, paired, 2 * lanes):
+            _retreat(
+                t, c, 4, pair, clipped, hidden, A, pushes, weights, tiny, y, sums, states, adjoint, gathered
+            )
+        for c in range(paired, width, lanes):
+            _retreat(
+                t, c, 8, zero, clipped, hidden, A, pushes, weights, tiny, y, sums, states, adjoint, gathered
+            )
         if t > 0:
+            if t % tau == 0:
+                for n in range(seen):
+                    for b in range(width):
+                        if gaps is None or not math.isnan(inputs[t // tau, n, b]):
+                            adjoint[t, n, b] *= keep
             for n in range(seen):
                 for b in range(width):
-                    if t % tau == 0 and not (gaps is not None and math.isnan(inputs[t // tau, n, b])):
-                        adjoint[t, n, b] *= keep
                     adjoint[t, n, b] += scale * errors[t, n, b]
     dA, dW1, dW2, dh1, dh2, dC, dE = parts(gradient, dim, hidden, count, seen)
     gradient[:] = number(0.0)
     for lane in range(lanes):
         for k in range(hidden):
             for j in range(dim):
-                dW1[j, k] += sums[k * dim + j, lane]
-                dW2[k, j] += sums[(hidden + k) * dim + j, lane]
-            dh2[k] += sums[2 * hidden * dim + k, lane]
+                dW1[j, k] += gathered[k * dim + j, lane]
+                dW2[k, j] += gathered[(hidden + k) * dim + j, lane]
+            dh2[k] += gathered[2 * hidden * dim + k, lane]
         for j in range(dim):
-            dA[j] += sums[(2 * dim + 1) * hidden + j, lane]
-            dh1[j] += sums[(2 * dim + 1) * hidden + dim + j, lane]
+            dA[j] += gathered[(2 * dim + 1) * hidden + j, lane]
+            dh1[j] += gathered[(2 * dim + 1) * hidden + dim + j, lane]
             for k in range(count):
-                dC[j, k] += sums[(2 * dim + 1) * hidden + 2 * dim + j * count + k, lane]
+                dC[j, k] += gathered[(2 * dim + 1) * hidden + 2 * dim + j * count + k, lane]
     for i in range(seen, dim):
         for n in range(seen):
             for b in range(batch):
@@ -248,15 +309,25 @@ def forced_adjoint(theta, hidden, clipped, batch, gaps, weight, tau, alpha, tiny
 
 
 def workspace(theta, dim, hidden, seen, count, batch, length, tau):
-    """Room for the evaluation of a batch: inputs, pushes, states, adjoint, errors, hidden units, sums."""
+    """Room for a batch: inputs, pushes, states, adjoint, errors, weights, hidden units, two kinds of sums."""
     kind, lanes, width = theta.dtype, whole_lanes(1, theta), whole_lanes(batch, theta)
+    units, gates = (EIGHT * -(-number // EIGHT) for number in (dim, hidden))
+    weights = (
+        np.empty((gates, dim), kind),
+        np.empty(gates, kind),
+        np.empty((units, hidden), kind),
+        np.empty((gates, dim), kind),
+        np.empty((units, hidden), kind),
+    )
     return (
         np.empty(((length - 1) // tau + 1, seen, width), kind),
         np.empty((length, count, width), kind),
         np.empty((length, dim, width), kind),
         np.empty((length, dim, width), kind),
         np.zeros((length, seen, width), kind),
-        np.empty((hidden, lanes), kind),
+        weights,
+        np.empty((3, gates, width), kind),
+        np.empty((units, width), kind),
         np.empty(((2 * dim + 1) * hidden + 2 * dim + dim * count, lanes), kind),
     )
 
@@ -264,7 +335,8 @@ def workspace(theta, dim, hidden, seen, count, batch, length, tau):
 @kernel
 def evaluate(theta, hidden, clipped, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient):
     """Return the loss of one batch and fill ``gradient``, unless that has length 0."""
-    inputs, pushes, states, _, _, _, _ = room
+    inputs, pushes, states, _, _, weights, _, _, _ = room
+    fold(theta, states.shape[1], hidden, drive.shape[1], series.shape[1], weights)
     read_inputs(series, starts, noise, tau, inputs)
     read_drive(drive, starts, pushes)
     loss = forced_rollout(theta, hidden, clipped, series, gaps, starts, tau, alpha, room)
