@@ -47,6 +47,7 @@ _NEW: dict[str, Any] = {
 }
 _LARGER: dict[str, Any] = {"latent_dim": 60, "gated": 40}
 _BEST: dict[str, Any] = {"evaluate_every": 3000, "keep": "best", "evaluate_long_steps": LONG}
+_SHALLOW: dict[str, Any] = {"family": "shallow", "hidden": 50, "alpha": 0.1, "tau": 1, "updates": 30_000}
 CANDIDATES: dict[str, dict[str, Any]] = {
     "paper": _OLD,
     "paper, 30,000 updates": _OLD | {"updates": 30_000},
@@ -57,6 +58,8 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "M 60, P 40, input noise 0.05, the best of ten": _NEW | _LARGER | _BEST | {"input_noise": 0.05},
     "M 60, P 40, input noise 0.02, the best of ten": _NEW | _LARGER | _BEST | {"input_noise": 0.02},
     "M 60, P 40, input noise 0.01, the best of ten": _NEW | _LARGER | _BEST | {"input_noise": 0.01},
+    "shallow, input noise 0.05, the best of ten": _SHALLOW | _BEST | {"input_noise": 0.05},
+    "shallow, input noise 0.02, the best of ten": _SHALLOW | _BEST | {"input_noise": 0.02},
 }
 
 
@@ -238,6 +241,7 @@ def main() -> int:
     ]
     tasks = [task for task in tasks if chosen.tasks is None or task.title in chosen.tasks]
     tasks += [Task(file.stem, file=file) for file in chosen.series]
+    chosen.runs.mkdir(parents=True, exist_ok=True)
     names = list(CANDIDATES)
     asked = names if chosen.candidates is None else [names[i] for i in chosen.candidates]
     for seed in range(chosen.seeds):

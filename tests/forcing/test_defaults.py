@@ -19,7 +19,7 @@ def test_the_paper_is_a_preset_and_not_the_default():
     assert paper.forcing == Forcing.identity(16)
     assert (paper.input_noise, paper.batch_size, paper.sequence_length) == (0.0, 16, 200)
     usual = TrainConfig()
-    assert (usual.latent_dim, usual.gated, usual.learning_rate, usual.gradient_clip) == (50, 20, 3e-3, 5.0)
+    assert (usual.latent_dim, usual.gated, usual.learning_rate, usual.gradient_clip) == (60, 40, 3e-3, 5.0)
     assert usual.input_noise == 0.05
     assert TrainConfig.paper(tau=8, seed=3).forcing == Forcing.identity(8)
 
@@ -75,14 +75,14 @@ def test_a_long_training_keeps_the_best_measured_on_what_it_learned_from(monkeyp
 
 
 def test_many_columns_get_more_units():
-    assert TrainConfig().fitted(3).latent_dim == 50
-    assert TrainConfig().fitted(64).latent_dim == 84
+    assert TrainConfig().fitted(3).latent_dim == 60
+    assert TrainConfig().fitted(64).latent_dim == 104
     assert TrainConfig(latent_dim=40).fitted(30).latent_dim == 40
     x = np.random.default_rng(0).standard_normal((300, 64))
     short = TrainConfig(updates=2, batch_size=2, sequence_length=10)
-    assert train(x, short, progress=quiet).model.latent_dim == 84
+    assert train(x, short, progress=quiet).model.latent_dim == 104
     found = reconstruct(x, updates=2, batch_size=2, sequence_length=10, progress=quiet)
-    assert found.model.latent_dim == 84
+    assert found.model.latent_dim == 104
     with pytest.raises(ValueError, match="more than latent_dim = 60: give latent_dim = 64 or more"):
         train(x, short.changed(latent_dim=60), progress=quiet)
 
@@ -107,9 +107,21 @@ def test_a_short_series_of_few_columns_gets_a_model_that_cannot_learn_it_by_hear
     assert chosen(300, 3, config=TrainConfig.paper(updates=2)).family == "alrnn"
 
 
+@pytest.mark.parametrize(("noise", "expected"), [(0.0, 0.02), (0.035, 0.035), (0.3, 0.05)])
+def test_input_noise_is_that_of_the_data_within_bounds(noise, expected):
+    time = np.arange(4000) / 20
+    smooth = np.column_stack([np.sin(time), np.sin(1.3 * time), np.cos(time)]) * 2**0.5
+    x = smooth + noise * np.random.default_rng(0).standard_normal(smooth.shape)
+    few = {"updates": 2, "batch_size": 2, "sequence_length": 10, "progress": quiet}
+    # the estimate from 9,600 numbers has a relative error of 1/sqrt(2 * 9,600)
+    assert reconstruct(x, **few).record.training.input_noise == pytest.approx(expected, rel=0.05)
+    assert reconstruct(x, input_noise=0.0, **few).record.training.input_noise == 0.0
+    assert reconstruct(x[:1000], **few).record.training.input_noise == 0.05  # short
+
+
 def test_gates_follow_the_units_where_only_these_are_given():
-    assert TrainConfig(latent_dim=8).gated == 4
-    assert TrainConfig(latent_dim=200).gated == 20
+    assert TrainConfig(latent_dim=8).gated == 6
+    assert TrainConfig(latent_dim=200).gated == 40
     assert TrainConfig(latent_dim=8, gated=2).gated == 2
     with pytest.raises(ValueError, match="gated must be at most latent_dim"):
         TrainConfig(latent_dim=8, gated=9)

@@ -23,7 +23,7 @@ def test_a_good_model_needs_no_advice():
         ("rests", TrainConfig(updates=1000), 'keep = "best" with evaluate_every = 50'),
         ("diverges", TrainConfig(gradient_clip=None), "gradient_clip = 5 (now none)"),
         ("diverges", TrainConfig(learning_rate=3e-3), "learning_rate = 0.001 (now 0.003)"),
-        ("score", TrainConfig.paper(), "latent_dim = 50, gated = 20 (now 30, 10)"),
+        ("score", TrainConfig.paper(), "latent_dim = 60, gated = 40 (now 30, 10)"),
         ("score", TrainConfig(), "updates = 60,000 (now 30,000)"),
         ("exponent", TrainConfig(tau=16), "tau = 8 (now 16)"),
     ],

@@ -31,7 +31,7 @@ def test_a_budget_that_trains_nobody_is_refused():
 def test_the_first_candidates_are_the_usual_settings_with_both_ways_of_forcing():
     space = Space(columns=3, rows=10_000, tau=16)
     first, second = (space.candidate(k).config(10) for k in range(2))
-    assert (first.latent_dim, first.gated, first.learning_rate) == (50, 20, 3e-3)
+    assert (first.latent_dim, first.gated, first.learning_rate) == (60, 40, 3e-3)
     assert first.forcing == Forcing.identity(16)
     assert second.forcing == Forcing.generalised(0.1)
 

@@ -33,8 +33,14 @@ def report_command(
         bool, typer.Option("--tune/--no-tune", help="Tune by evidence and compare before and after.")
     ] = True,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Leave out gates, geometry and tuning, which take the longest.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--quick/--whole",
+            help="Leave out gates, geometry and tuning, or not. They take minutes for other families than "
+            "the AL-RNN, and are left out there unless asked for.",
+            show_default=False,
+        ),
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(help="Settings as TOML: [invariants] [filter] [geometry] [tuning]."),
@@ -61,7 +67,12 @@ def report_command(
     ]
     if len({result.name for result in results}) < len(results):
         results = [result.with_name(str(folder)) for result, folder in zip(results, runs, strict=True)]
-    views = [report_view(result, settings, voice, tune=tune, quick=quick) for result in results]
+    views = []
+    for result in results:
+        short = not result.probabilistic.is_standard if quick is None else quick
+        if short and quick is None:
+            voice.say(f"{result.name}: without gates, geometry and tuning, which take minutes (--whole)")
+        views.append(report_view(result, settings, voice, tune=tune, quick=short))
     write_report(views, page, title, settings)
     size = f"{page.stat().st_size / 1e6:.1f} MB, {len(views)} run{'s' * (len(views) > 1)}"
     voice.result({"report": output, "runs": [numbers(run) for run in views]}, f"wrote {output} ({size})")

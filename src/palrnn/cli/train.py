@@ -77,9 +77,9 @@ def train_command(
     ] = None,
     delay: Annotated[int | None, option("Steps between these (chosen from the data).", SERIES)] = None,
     latent_dim: Annotated[
-        int | None, option("Latent units M (50, or more for many columns).", _TRAINING)
+        int | None, option("Latent units M (60, or more for many columns).", _TRAINING)
     ] = None,
-    gated: Annotated[int | None, option("Gated units P (20).", _TRAINING)] = None,
+    gated: Annotated[int | None, option("Gated units P (40).", _TRAINING)] = None,
     hidden: Annotated[int | None, option("Hidden units of a shallow family.", _TRAINING)] = None,
     tau: Annotated[int | None, option("Steps between forcings (chosen from the data).", _TRAINING)] = None,
     alpha: Annotated[float | None, option("Forcing strength, 0 to 1 (1).", _TRAINING)] = None,
@@ -93,7 +93,9 @@ def train_command(
     learning_rate: Annotated[float | None, option("First learning rate (0.003).", _TRAINING)] = None,
     final_learning_rate: Annotated[float | None, option("Last learning rate (0.00001).", _TRAINING)] = None,
     gradient_clip: Annotated[float | None, option("Longest gradient (5).", _TRAINING)] = None,
-    input_noise: Annotated[float | None, option("Noise on forcing inputs (0.05).", _TRAINING)] = None,
+    input_noise: Annotated[
+        float | None, option("Noise on forcing inputs (as in the data, 0.02 to 0.05).", _TRAINING)
+    ] = None,
     seed: Annotated[int | None, option("Seed of the model and its batches (0).", _TRAINING)] = None,
     evaluate_every: Annotated[
         int | None,

@@ -20,7 +20,7 @@ from palrnn.model.surrogate import family
 #: Other ways to say ``forcing``: an interval, a strength, and where the strength goes during training.
 _NUMBERS = ("tau", "alpha", "final_alpha", "alpha_schedule")
 _DEFAULT = Forcing.identity(16)
-_GATED, _GATES_PER_UNIT = 20, 0.4
+_GATED, _GATES_PER_UNIT = 40, 2 / 3
 _PAPER: dict[str, Any] = {
     "family": "alrnn",
     "latent_dim": 30,
@@ -58,8 +58,8 @@ class TrainConfig(Config):
     ``Forcing.identity``. It can also be told, or changed, by numbers: every ``tau`` steps with strength
     ``alpha``, which goes to ``final_alpha`` over the run along an ``alpha_schedule``. ``family`` names the
     kind of surrogate ("alrnn", "shallow", "clipped-shallow"), of ``latent_dim`` units and ``gated`` gates (of
-    a shallow one, ``hidden`` units may be given instead): 50 and 20, or more units where the series
-    has more columns than that leaves room for (`fitted`), or two gates to five units where only these are
+    a shallow one, ``hidden`` units may be given instead): 60 and 40, or more units where the series
+    has more columns than that leaves room for (`fitted`), or two gates to three units where only these are
     given. ``gradient_clip`` is the longest gradient that is not shortened, None for no limit, and
     ``input_noise`` the deviation of noise on the observations that enter the network (the targets stay
     clean). With
@@ -72,8 +72,8 @@ class TrainConfig(Config):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     family: str = "alrnn"
-    latent_dim: Count = 50
-    gated: Whole = 20
+    latent_dim: Count = 60
+    gated: Whole = 40
     hidden: Count | None = None
     forcing: AnyForcing = _DEFAULT
     updates: Count = 30_000

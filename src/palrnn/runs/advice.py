@@ -7,7 +7,7 @@ from palrnn.invariants import Verdict
 from palrnn.model import Surrogate
 
 # sizes below which a larger model is worth a try, and how much of a short training is more
-_LATENT, _GATED, _MORE, _MOST = 50, 20, 2, 200_000
+_LATENT, _GATED, _MORE, _MOST = 60, 40, 2, 200_000
 _NOISE, _CLIP, _MEASURED, _LAGS = 0.05, 5.0, 20, 3
 
 _SEARCH = "or let palrnn search (palrnn.search in Python) try such settings by itself"

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from palrnn.data import Dataset, DataSettings
+import numpy as np
+
+from palrnn.data import Dataset, DataSettings, noise_level
 from palrnn.data.readers import named_array
 from palrnn.data.source import IN_MEMORY, series_name
 from palrnn.engine.checks import Floats, as_instance
@@ -24,6 +26,7 @@ _LONG_TRAINING, _MEASURED = 10_000, 10
 # an AL-RNN of the usual size learns a series of fewer rows by heart; of so few columns a shallow PLRNN, whose
 # state is the observation, does not
 _SHORT, _FEW_COLUMNS = 1500, 6
+_INPUT_NOISE = 0.02, 0.05
 _OF_SHORT: dict[str, Any] = {"family": "shallow", "hidden": 50, "forcing": Forcing.generalised(0.1)}
 
 
@@ -184,13 +187,12 @@ def prepared(x: Any, given: Mapping[str, Any], known: dict[str, Any], work: str,
     return dataset
 
 
-def is_short(dataset: Dataset) -> bool:
-    """Return whether there are so few rows, of few columns, that a shallow PLRNN is the better start.
+def has_few_columns(dataset: Dataset) -> bool:
+    """Return whether there are so few columns that a shallow PLRNN may be the better model.
 
     Its state is what is observed: of a single column, or one with its past, that is rarely all there is.
     """
-    columns = len(dataset.columns)
-    return 2 <= columns <= _FEW_COLUMNS and dataset.lags == 1 and dataset.training_steps < _SHORT
+    return 2 <= len(dataset.columns) <= _FEW_COLUMNS and dataset.lags == 1
 
 
 def _config(
@@ -202,7 +204,11 @@ def _config(
         given |= {"family": family_name(model), **sizes}
     known = config.model_fields_set | given.keys()
     choices: dict[str, Any] = {"sequence_length": dataset.sequence_length(config.sequence_length)}
-    if is_short(dataset) and not known & {"family", "latent_dim", "gated", "hidden"}:
+    if (
+        is_short(dataset)
+        and has_few_columns(dataset)
+        and not known & {"family", "latent_dim", "gated", "hidden"}
+    ):
         choices |= _OF_SHORT
     if known & {"alpha", "final_alpha", "alpha_schedule"}:
         choices.pop("forcing", None)
@@ -210,11 +216,29 @@ def _config(
         choices["tau"] = dataset.suggested_tau
     elif "tau" in known:
         choices.pop("forcing", None)
+    choices["input_noise"] = input_noise(dataset)
     updates = given.get("updates", config.updates)
     if not known & {"keep", "evaluate_every"} and isinstance(updates, int) and updates >= _LONG_TRAINING:
         choices |= {"keep": "best", "evaluate_every": updates // _MEASURED}
     chosen = config.changed(**({name: v for name, v in choices.items() if name not in known} | given))
     return chosen.fitted(dataset.training[0].shape[1])
+
+
+def is_short(dataset: Dataset) -> bool:
+    """Return whether there are so few rows that a model of the usual size would learn them by heart."""
+    return dataset.training_steps < _SHORT
+
+
+def input_noise(dataset: Dataset) -> float:
+    """Return the input noise that suits the data: as much as they have themselves, within bounds.
+
+    Less lets some models die, more blurs what they learn. A short series gets the most, against learning it
+    by heart.
+    """
+    longest = max(dataset.training, key=len)
+    if is_short(dataset) or len(longest) < _LEAST_HELD_OUT or np.isnan(longest).all(axis=0).any():
+        return _INPUT_NOISE[1]
+    return round(float(np.clip(noise_level(longest).mean(), *_INPUT_NOISE)), 3)
 
 
 def _measured_on(dataset: Dataset, config: TrainConfig) -> tuple[Floats, Floats | None]:

@@ -23,7 +23,7 @@ from palrnn.forcing import TrainConfig, check_training
 from palrnn.model import Forcing, checkpoint_from_bytes
 from palrnn.model.surrogate import family
 from palrnn.runs import Reconstruction, RunRecord, SearchTable
-from palrnn.runs.training import is_short, prepared
+from palrnn.runs.training import has_few_columns, input_noise, prepared
 from palrnn.searches.folder import SearchFolder, SearchSettings
 from palrnn.searches.pace import affordable_updates
 from palrnn.searches.parts import parts, raw_training, training_inputs
@@ -69,7 +69,7 @@ def search(
     - ``minutes``: about how long it may take (5). It is turned into a number of ``updates`` by a short timing
       at the start, or give that number itself: with the same ``seed`` (0) it gives the same result, however
       many workers there are. ``candidates`` is how many to start with (None: chosen with the budget).
-    - ``families``: kinds of surrogates to try ("alrnn", and "shallow" of a short series, see `reconstruct`).
+    - ``families``: kinds of surrogates to try ("alrnn"; for two to six columns "shallow", too).
     - ``lags``, ``delay``: one number or several to try; None is 1 for several columns or with inputs, and a
       choice of 2 to 5 for a single one, which is rarely enough by itself.
     - further ``settings`` are those of `Dataset.prepare` (``dt``, ``columns``, ``inputs``, ...) and of
@@ -264,7 +264,7 @@ def _chosen(dataset: Dataset, trials: list[Any], given: dict[str, Any], workers:
     suggested = min(usual_delay(trials), max(1, longest // 40))  # the first of each is that of `reconstruct`
     around = list(dict.fromkeys(max(1, round(part * suggested)) for part in DELAYS))
     usual: dict[str, Any] = {"delays": around}
-    if is_short(dataset):
+    if has_few_columns(dataset):
         usual["families"] = ("alrnn", "shallow")
     if single and drives is None:
         enough = suggest_lags(trials, delay=suggested)
@@ -291,6 +291,7 @@ def _space(dataset: Dataset, trials: list[Any], chosen: SearchSettings) -> Space
         columns=trials[0].shape[1],
         rows=max(map(len, trials)),
         tau=dataset.suggested_tau,
+        input_noise=input_noise(dataset),
         families=chosen.families,
         lags=chosen.lags,
         delays=chosen.delays,

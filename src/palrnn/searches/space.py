@@ -51,12 +51,13 @@ class Space:
 
     ``choices`` are the values that somebody gave for settings of training, by name, ``lags`` and ``delays``
     those of the embedding, the usual one first; ``columns`` is the number of series, ``rows`` that of rows,
-    ``tau`` the forcing interval that they suggest.
+    ``tau`` and ``input_noise`` what they suggest.
     """
 
     columns: int
     rows: int
     tau: int
+    input_noise: float = TrainConfig().input_noise
     families: Sequence[str] = ("alrnn",)
     lags: Sequence[int] = (1,)
     delays: Sequence[int] = (1,)
@@ -93,7 +94,7 @@ class Space:
             "gated": usual.gated,
             "forcing": forcing.to_dict(),
             "learning_rate": usual.learning_rate,
-            "input_noise": usual.input_noise,
+            "input_noise": self.input_noise,
             "gradient_clip": usual.gradient_clip,
         }
 
