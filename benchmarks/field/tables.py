@@ -154,15 +154,18 @@ def _cell(each: Models) -> str:
 
 
 def _real(found: Results) -> str:
-    columns = "series | method | models | verdict | D_stsp (range) | floor | with 8 bins | D_H (range) "
+    columns = (
+        "series | method | models | verdict | D_stsp (range) | floor | D_H (range) "
+        "| whole series: D_stsp, 8 bins | halves | D_H "
+    )
     rows = []
     for (name, method), each in sorted(found.items()):
         grades = [one["verdict"].partition(":")[0] for one in each]
         said = ", ".join(f"{grades.count(grade)} {grade}" for grade in dict.fromkeys(grades))
-        eight = _median(each, "dstsp_8_bins")
         score, floor, spectrum, _ = _scores(each)
-        first = [name, METHODS[method], str(len(each)), said, score, floor]
-        rows.append([*first, "" if np.isnan(eight) else f"{eight:.2f}", spectrum, *_end(each)])
+        whole = [_median(each, f"whole_{of}") for of in ("dstsp", "floor", "spectrum_distance")]
+        first = [name, METHODS[method], str(len(each)), said, score, floor, spectrum]
+        rows.append([*first, *("" if np.isnan(value) else f"{value:.3g}" for value in whole), *_end(each)])
     return "## Recordings\n\n" + _table(f"{columns}| alive | s", rows)
 
 

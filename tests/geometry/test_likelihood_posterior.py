@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal, norm
 from palrnn.coverage.truths import identified, truth
 from palrnn.geometry import gibbs_posterior, likelihood_posterior
 from palrnn.geometry.kernels.gaussian_filter import innovations
-from palrnn.geometry.likelihood import _Problem, fit_noise
+from palrnn.geometry.likelihood import _Problem, with_fitted_noise
 from palrnn.model import ALRNN, PALRNN
 
 TRUTH = np.array([[0.8, 0.25], [-0.3, 0.6]])
@@ -174,7 +174,7 @@ def test_intervals_cover_the_parameters_of_a_switching_model():
 def test_noise_alone_is_found_around_a_given_drift():
     x = series(5, 4000, 0.2)
     model = ALRNN(np.zeros(2), TRUTH, np.zeros(2), np.eye(2), 0)
-    found = fit_noise(model, x)
+    found = with_fitted_noise(model, x)
     assert found.process.typical_std == pytest.approx(0.3, rel=0.1)
     assert found.observation.typical_std == pytest.approx(0.2, rel=0.15)
     np.testing.assert_array_equal(found.drift.theta, model.theta)

@@ -21,7 +21,7 @@ from palrnn.coverage.work import member_tasks, members
 from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats
 from palrnn.engine.seeds import generator
-from palrnn.geometry.likelihood import fit_noise
+from palrnn.geometry.likelihood import with_fitted_noise
 from palrnn.inference import BandCalibration, Forecast, hindcasts
 from palrnn.inference.calibration import spaced
 from palrnn.model import PALRNN, checkpoint_from_bytes
@@ -57,7 +57,7 @@ def forecast_truth(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[s
     how = {"origins": settings["starts"], "seen": context, "paths": settings["paths"], "seed": seed}
     scores: dict[str, list[tuple[Floats, Floats]]] = {}
     base = checkpoint_from_bytes(inputs["model"]).drift
-    noisy = fit_noise(base, x[:_NOISE_ROWS])
+    noisy = with_fitted_noise(base, x[:_NOISE_ROWS])
     single = _with_process(base, noisy, x, steps, how)
     behind, found = (hindcasts(single[0], rows, steps, particles=_PARTICLES, **how) for rows in (x, coming))
     scores |= _both("model", behind, found)

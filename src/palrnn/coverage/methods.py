@@ -27,7 +27,7 @@ from palrnn.ensembles.cleaning import cleaned, state_training
 from palrnn.ensembles.work import resampled
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
 from palrnn.geometry import gibbs_posterior, likelihood_posterior, observed_information
-from palrnn.geometry.likelihood import fit_noise
+from palrnn.geometry.likelihood import with_fitted_noise
 from palrnn.inference import FewPathsWarning
 from palrnn.model import PALRNN
 
@@ -85,7 +85,9 @@ def _likelihood(work: Work) -> Drawn:
 def _observed(work: Work) -> Drawn:
     """The exact information of some windows, scaled to all rows."""
     hidden = work.model.latent_dim > work.model.observed_dim
-    model = fit_noise(work.model, work.x) if hidden else likelihood_posterior(work.model, work.x).palrnn
+    model = (
+        with_fitted_noise(work.model, work.x) if hidden else likelihood_posterior(work.model, work.x).palrnn
+    )
     # a first row is a measurement of its state
     model = PALRNN(
         model.drift, model.process, model.observation, model.gate_std, model.observation.typical_std

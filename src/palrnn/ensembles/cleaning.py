@@ -17,7 +17,7 @@ from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import kernel_seed
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
 from palrnn.geometry.denoising import denoised
-from palrnn.geometry.likelihood import fit_noise
+from palrnn.geometry.likelihood import with_fitted_noise
 from palrnn.model import ALRNN, PALRNN
 
 # noise on the inputs of a training that is no longer to be robust against that of measurements
@@ -29,14 +29,15 @@ def cleaned(
 ) -> tuple[list[Floats], PALRNN]:
     """Return ``trials`` of measurements as states, and the model with noise that found them.
 
-    Each round fits the two deviations of noise to a drift (`fit_noise`) and takes the noise out (`denoised`);
-    the drift of the first is given, those of later ones are trained on the states of the round before.
+    Each round fits the two deviations of noise to a drift (`with_fitted_noise`) and takes the noise out
+    (`denoised`); the drift of the first is given, those of later ones are trained on the states of the round
+    before.
     """
     if not isinstance(drift, ALRNN) or drift.input_dim:
         raise ValueError("model must be an ALRNN without inputs")
     if any(np.isnan(trial[0]).any() for trial in trials):
         raise ValueError("x must start at a row without a gap")
-    model = fit_noise(drift, list(trials))
+    model = with_fitted_noise(drift, list(trials))
     states = [denoised(model, trial) for trial in trials]
     for number in range(1, rounds):
         again = state_training(config).changed(seed=kernel_seed(seed, "cleaning", number))
@@ -44,7 +45,7 @@ def cleaned(
             better: Any = train(states, again, progress=quiet).model
         except TrainingDivergedError:
             break
-        model = fit_noise(better, list(trials))
+        model = with_fitted_noise(better, list(trials))
         states = [denoised(model, trial) for trial in trials]
     return states, model
 

@@ -27,8 +27,8 @@ def denoised(model: PALRNN, x: ArrayLike) -> Floats:
     """Return ``x (T, N)`` without its noise: the mean of what was observed given all rows, in their place.
 
     ``x`` is in the model's coordinates, and its first row has no gap; others (NaN) are filled in. The model
-    is an AL-RNN with diagonal noise (`fit_noise` finds one). Exact for a linear model; through gates, with
-    the moments of `likelihood_posterior`.
+    is an AL-RNN with diagonal noise (`with_fitted_noise` finds one). Exact for a linear model; through gates,
+    with the moments of `likelihood_posterior`.
     """
     drift = as_instance(model, "model", PALRNN).drift
     if not isinstance(drift, ALRNN) or drift.input_dim or not model.is_standard:

@@ -299,7 +299,7 @@ def _sums(scores: Floats, length: int) -> Floats:
     return np.asarray(np.add.reduceat(scores, edges, axis=0))
 
 
-def fit_noise(drift: ALRNN, x: ArrayLike | Sequence[ArrayLike]) -> PALRNN:
+def with_fitted_noise(drift: ALRNN, x: ArrayLike | Sequence[ArrayLike]) -> PALRNN:
     """Return ``drift`` as it is with the two deviations, one for all units, that make ``x`` most likely."""
     trials = as_trials(x, "x", dim=as_instance(drift, "drift", ALRNN).observed_dim, allow_nan=True)
     problem, units = _Problem(trials, drift, 0.0, True), drift.latent_dim

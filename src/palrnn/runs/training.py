@@ -204,11 +204,8 @@ def _config(
         given |= {"family": family_name(model), **sizes}
     known = config.model_fields_set | given.keys()
     choices: dict[str, Any] = {"sequence_length": dataset.sequence_length(config.sequence_length)}
-    if (
-        is_short(dataset)
-        and has_few_columns(dataset)
-        and not known & {"family", "latent_dim", "gated", "hidden"}
-    ):
+    sized = known & {"family", "latent_dim", "gated", "hidden"}
+    if is_short(dataset) and has_few_columns(dataset) and not sized:
         choices |= _OF_SHORT
     if known & {"alpha", "final_alpha", "alpha_schedule"}:
         choices.pop("forcing", None)
