@@ -207,10 +207,11 @@ class _Runs:
             states = advance(drift, z, count, *pushes) if moving else np.tile(z, (count, 1, 1))
             moving = moving and not (drives is None and (states[-1] == states[-2:][0]).all())
             # a maximum of NaN is NaN, which no bound holds
-            outside = ~(np.abs(states).max(axis=2) <= BOUND)
-            for s in np.flatnonzero(outside.any(axis=0)):
-                self.diverged.setdefault(int(s), done + int(outside[:, s].argmax()) + 1)
-                states[:, s] = 0.0
+            if not -BOUND <= states.min() <= states.max() <= BOUND:
+                outside = ~(np.abs(states).max(axis=2) <= BOUND)
+                for s in np.flatnonzero(outside.any(axis=0)):
+                    self.diverged.setdefault(int(s), done + int(outside[:, s].argmax()) + 1)
+                    states[:, s] = 0.0
             z = states[-1]
             thin.append(states[self.stride - 1 - done % self.stride :: self.stride])
             begin = steps - max(2, int(_LAST * steps)) - done

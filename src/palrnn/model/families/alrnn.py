@@ -164,10 +164,11 @@ def _rollout_from(
 
 @engine.advance.register
 def _advance(model: ALRNN, z: Floats, steps: int, offsets: Floats | None = None) -> Floats:
-    pin_blas()
-    states = np.empty((steps, *z.shape))
+    states, (count, dim) = np.empty((steps, *z.shape)), z.shape
     biases = engine.biases(model.h, offsets, axes=2)
-    now, active, after = np.array(z, order="C"), np.empty(z.shape), np.empty(z.shape)
-    across = np.ascontiguousarray(model.W.T)
+    now, active, after = (kernels.padded(count, dim) for _ in range(3))
+    now[:count, :dim] = z
+    across = kernels.padded(dim + 1, dim)  # the last rows stay zero
+    across[:dim, :dim] = model.W.T
     kernels.advance(model.A, across, biases, model.gated, now, active, after, states)
     return states

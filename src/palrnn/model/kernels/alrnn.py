@@ -7,7 +7,9 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.engine.products import copy, product
+from palrnn.engine.lanes import fma_column, lane_count, load_pair, store_tile, tile
+from palrnn.engine.products import copy
+from palrnn.engine.vector_code import REGISTER_BYTES
 
 
 @kernel
@@ -47,15 +49,23 @@ def rollout(A, W, biases, gated, z, after, discard, bound, out):
     return -1
 
 
+def padded(rows, columns):
+    """Zeros ``(rows, columns)``, with as many more of both as fill tiles of four rows and two vectors."""
+    wide = 2 * REGISTER_BYTES // 8
+    return np.zeros((-(-rows // 4) * 4, -(-columns // wide) * wide))
+
+
 @kernel
 def advance(A, across, biases, gated, z, active, after, out):
     """Fill ``out (steps, S, M)`` with the states that follow each of ``z (S, M)``, side by side.
 
-    ``across (M, M)`` is W transposed; ``biases`` is h, or h + C s_t of each step and run: ``(1 or steps, 1 or
-    S, M)``. ``z``, ``active`` and ``after``, all (S, M), are written over.
-    One product per step for all runs; nothing is checked, so a run that diverges becomes infinite or NaN.
+    ``across`` is W transposed; ``biases`` is h, or h + C s_t of each step and run: ``(1 or steps, 1 or S,
+    M)``. All but these and A are `padded`; ``z``, ``active`` and ``after`` are written over. Runs are the rows
+    of tiles (`lanes`). Nothing is checked, so a run that diverges becomes infinite or NaN.
     """
     steps, count, dim = out.shape
+    rows, width = z.shape
+    pair = 2 * lane_count(z)
     moves, differ = min(1, biases.shape[0] - 1), min(1, biases.shape[1] - 1)
     for t in range(steps):
         for s in range(count):
@@ -63,11 +73,17 @@ def advance(A, across, biases, gated, z, active, after, out):
                 active[s, i] = z[s, i]
             for i in range(dim - gated, dim):
                 active[s, i] = max(z[s, i], 0.0)
-        product(active, across, after)
+        for row in range(0, rows * width, 4 * width):
+            for c in range(0, width, pair):
+                nothing = load_pair(across, dim * width)
+                sums = tile(nothing)
+                for k in range(dim):
+                    sums = fma_column(active, row + k, width, load_pair(across, k * width + c), sums)
+                store_tile(after, row + c, width, nothing, sums)
         for s in range(count):
             for i in range(dim):
                 after[s, i] += A[i] * z[s, i] + biases[t * moves, s * differ, i]
-        copy(after, out[t])
+                out[t, s, i] = after[s, i]
         z, after = after, z
 
 
