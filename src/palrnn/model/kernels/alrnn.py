@@ -60,8 +60,8 @@ def advance(A, across, biases, gated, z, active, after, out):
     """Fill ``out (steps, S, M)`` with the states that follow each of ``z (S, M)``, side by side.
 
     ``across`` is W transposed; ``biases`` is h, or h + C s_t of each step and run: ``(1 or steps, 1 or S,
-    M)``. All but these and A are `padded`; ``z``, ``active`` and ``after`` are written over. Runs are the rows
-    of tiles (`lanes`). Nothing is checked, so a run that diverges becomes infinite or NaN.
+    M)``. All but these and A are `padded`; ``z``, ``active`` and ``after`` are written over. Runs are rows of
+    tiles (`lanes`). Nothing is checked, so a run that diverges becomes infinite or NaN.
     """
     steps, count, dim = out.shape
     rows, width = z.shape
