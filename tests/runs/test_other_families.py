@@ -99,7 +99,7 @@ def test_the_tune_command_knows_it_and_goes_on_where_it_stopped(folder, tmp_path
 
 def test_the_report_knows_it(folder, tmp_path):
     page = tmp_path / "setar.html"
-    assert run("report", folder, "--config", folder.parent / "tiny.toml", "-o", page, "-q") == 0
+    assert run("report", folder, "--whole", "--config", folder.parent / "tiny.toml", "-o", page, "-q") == 0
     text = page.read_text()
     assert "SETAR" in text
     for key in ("invariants", "symbols", "geometry", "filter", "evidence"):

@@ -73,6 +73,13 @@ def test_the_geometry_has_all_its_numbers_and_the_gates_in_them(folder, family):
     assert (np.abs(observed[gates]).max(axis=1) > 0).all()
 
 
+def test_a_report_leaves_out_what_takes_minutes_and_says_how_to_get_it(folder, tmp_path, capsys):
+    words = ("report", folder / "shallow", "--config", folder / "tiny.toml", "-o", tmp_path / "short.html")
+    assert run(*words) == 0
+    assert "without gates, geometry and tuning, which take minutes (--whole)" in capsys.readouterr().err
+    assert '<section id="geometry"' not in (tmp_path / "short.html").read_text()
+
+
 def test_states_and_gates_are_smoothed(folder):
     found = Reconstruction.load(folder / "shallow")
     filtered = palrnn.rbpf(found.probabilistic, found.x[:30], particles=32, target="exact", seed=1)
@@ -113,7 +120,8 @@ def test_the_tune_command_raises_no_error_and_its_result_loads(folder, tmp_path,
 @both_if_slow
 def test_the_report_has_every_section(folder, tmp_path, capsys, family):
     page = tmp_path / "page.html"
-    code, _, err = call(capsys, "report", folder / family, "-o", page, "--config", folder / "tiny.toml", "-q")
+    words = ("report", folder / family, "--whole", "-o", page, "--config", folder / "tiny.toml", "-q")
+    code, _, err = call(capsys, *words)
     assert code == 0, err
     text = page.read_text(encoding="utf-8")
     for key in ("attractor", "series", "training", "invariants", "symbols", "geometry", "filter", "evidence"):

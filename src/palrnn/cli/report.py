@@ -53,6 +53,7 @@ def report_command(
 
     The settings of the analyses are written beside the page, as OUTPUT.toml.
     """
+    from palrnn.inference import has_fast_filter
     from palrnn.report.document import check_report, numbers, write_report
     from palrnn.runs import Reconstruction, ReportSettings
 
@@ -69,7 +70,7 @@ def report_command(
         results = [result.with_name(str(folder)) for result, folder in zip(results, runs, strict=True)]
     views = []
     for result in results:
-        short = not result.probabilistic.is_standard if quick is None else quick
+        short = not has_fast_filter(result.probabilistic) if quick is None else quick
         if short and quick is None:
             voice.say(f"{result.name}: without gates, geometry and tuning, which take minutes (--whole)")
         views.append(report_view(result, settings, voice, tune=tune, quick=short))

@@ -4,7 +4,7 @@ from palrnn.inference.calibration import BandCalibration, hindcasts
 from palrnn.inference.diagnostics import FilterDiagnostics
 from palrnn.inference.evidence import Evidence, windowed_evidence
 from palrnn.inference.forecasts import Forecast
-from palrnn.inference.particle_filter import rbpf
+from palrnn.inference.particle_filter import has_fast_filter, rbpf
 from palrnn.inference.path import PathPosterior, path_posterior
 from palrnn.inference.record import FilterConfig, FilterDiedError, Filtered
 from palrnn.inference.resampling import resample, scheme

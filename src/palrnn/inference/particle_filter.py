@@ -96,6 +96,11 @@ def _(drift: ALRNN, model: PALRNN) -> Any:
     return fast_filter if model.is_standard else reference
 
 
+def has_fast_filter(model: PALRNN) -> bool:
+    """Return whether the model's filter is compiled, and not the plain `reference`."""
+    return engine_of(model.drift, model) is not reference
+
+
 def stream(seed: int, *numbers: int) -> int:
     """Return the 64-bit key of a filter pass: of ``seed``, or of one of its numbered streams."""
     return int(generator(seed, *numbers).integers(0, 2**64, dtype=np.uint64))
