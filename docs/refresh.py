@@ -74,13 +74,22 @@ def field() -> str:
             continue
         score = f"{row['D_stsp, median (range)'].partition(' (')[0]} ({row['floor']})"
         lines.append(f"| {row['series']} | AL-RNN | {row['models']} | {score} | {row[alive]} |")
+    for row in rows_with(DOCS / "field.md", "method", "flows", "good"):
+        if row["method"] == "palrnn, defaults":
+            near = f"{row['good']} good: within 0.5 of the floor, exponent within 15 %"
+            count = round(int(row["models"]) * float(row["alive"].rstrip("%")) / 100)
+            lives = f"{count} of {row['models']}"
+            lines.append(f"| {row['flows']} flows of dysts | AL-RNN | {row['models']} | {near} | {lives} |")
     for row in rows_with(DOCS / "shallow.md", "model", "D_stsp of each"):
         if row["model"].endswith("defaults"):
             score = f"{row['median']} ({row['floor']})"
             name = f"{row['model'].removesuffix(', defaults').replace('shallow', 'plain')} shallow PLRNN"
             lives = row["alive from 10 of 10 starts after 100,000 steps"]
             lines.append(f"| lorenz63, 5% noise | {name} | {row['models']} | {score} | {lives} |")
-    about = "Default settings; [training](docs/training.md), [the shallow PLRNN](docs/shallow.md) say more."
+    about = (
+        "Default settings; [training](docs/training.md), [the field's numbers](docs/field.md) and "
+        "[the shallow PLRNN](docs/shallow.md) say more."
+    )
     return "\n".join([*lines, "", about])
 
 
