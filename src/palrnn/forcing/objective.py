@@ -90,13 +90,11 @@ def itf_loss(
 def itf_gradient(
     model: Surrogate | PALRNN, x: ArrayLike, forcing: Forcing | int, *, inputs: ArrayLike | None = None
 ) -> tuple[float, Gradient]:
-    """Return the loss of `itf_loss` and its closed-form gradient (slope 0 at a kink); refused if not finite."""
+    """Return the loss of `itf_loss` and its closed-form gradient (slope 0 at a kink), both finite."""
     drift = drift_of(model)
     loss, vector = _evaluated(drift, x, forcing, inputs, with_gradient=True)
     if not np.isfinite(vector).all():
-        raise ValueError(
-            f"x must be small enough for a finite gradient (standardise it); the loss is {loss:g}"
-        )
+        raise ValueError(f"x must be so small that its gradient is finite; the loss is {loss:g}")
     size = drift.theta.size
     return loss, Gradient(vector[:size], vector[size:], drift)
 
