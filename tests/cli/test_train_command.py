@@ -196,7 +196,7 @@ def test_training_says_what_it_chose_from_the_data_and_why(tmp_path, capsys):
     assert "600 in 4 trials: 450 to train on, 150 held out" in told
     assert run("train", "lorenz63", "--steps", "1500", "--tau", "3", *words, "-o", tmp_path / "given") == 0
     told = capsys.readouterr().err
-    assert "every 3 steps (tau): as given" in told
+    assert "every 3 steps (tau)\n" in told
     assert "rows per sequence" not in told
 
 

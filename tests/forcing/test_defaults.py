@@ -101,6 +101,9 @@ def test_a_short_series_of_few_columns_gets_a_model_that_cannot_learn_it_by_hear
     assert chosen(300, 7).family == "alrnn"
     assert chosen(300, 1).family == "alrnn"
     assert chosen(300, 2, lags=2).family == "alrnn"
+    # past values stand for what is not seen
+    assert chosen(300, 2, lags=2).forcing == Forcing.generalised(0.1)
+    assert chosen(300, 2, lags=2, tau=5).forcing == Forcing.identity(5)
     # what somebody gives holds
     assert chosen(300, 3, tau=5).forcing == Forcing.identity(5)
     assert chosen(300, 3, latent_dim=6).family == "alrnn"

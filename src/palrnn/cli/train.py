@@ -151,8 +151,11 @@ def train_command(
 def _chosen(data: Dataset, config: TrainConfig) -> list[str]:
     """Return the lines that say what training takes from the data, and why."""
     forcing, remembered = config.forcing, data.suggested_tau
-    why = "as long as the part to train on remembers itself" if forcing.interval == remembered else "as given"
-    lines = [f"  {'forcing':<9}every {forcing.interval} steps (tau): {why}"]
+    when = "every step" if forcing.interval == 1 else f"every {forcing.interval} steps (tau)"
+    words = f"{when}, by {forcing.strength:g} of the way" if forcing.strength < 1 else when
+    if forcing.strength == 1 and forcing.interval == remembered:
+        words += ": as long as the part to train on remembers itself"
+    lines = [f"  {'forcing':<9}{words}"]
     usual, length = type(config)().sequence_length, config.sequence_length
     if length == min(map(len, data.training)) < usual:
         lines.append(f"  {'length':<9}{length} rows per sequence, the shortest trial, instead of {usual}")

@@ -27,6 +27,8 @@ _LONG_TRAINING, _MEASURED = 10_000, 10
 # state is the observation, does not
 _SHORT, _FEW_COLUMNS = 1500, 6
 _INPUT_NOISE = 0.02, 0.05
+# where past values stand for what is not seen
+_OF_PAST = Forcing.generalised(0.1)
 _OF_SHORT: dict[str, Any] = {"family": "shallow", "hidden": 50, "forcing": Forcing.generalised(0.1)}
 
 
@@ -67,7 +69,8 @@ def reconstruct(
       would learn by heart, gets a shallow PLRNN with 50 hidden units, forced by a tenth at every step, unless
       one of ``family``, ``latent_dim``, ``gated`` is given.
     - ``tau``: steps between forcings. None takes the time over which the part to train on remembers itself
-      (`suggest_tau`). ``forcing`` is any `Forcing` instead.
+      (`suggest_tau`), or, with past values among the columns, forcing of strength 0.1 at every step.
+      ``forcing`` is any `Forcing` instead.
     - ``lags`` and ``delay``: with ``lags > 1`` past values become further coordinates (`delay_embed`), for
       systems that are observed in part only. Of one column they are chosen (`suggest_lags`) unless told.
     - ``inputs``: external inputs, one row for each row of ``x``, which drive the model, z' = F(z) + C s:
@@ -207,6 +210,8 @@ def _config(
     sized = known & {"family", "latent_dim", "gated", "hidden"}
     if is_short(dataset) and has_few_columns(dataset) and not sized:
         choices |= _OF_SHORT
+    elif dataset.lags > 1:
+        choices["forcing"] = _OF_PAST
     if known & {"alpha", "final_alpha", "alpha_schedule"}:
         choices.pop("forcing", None)
     if not known & {"forcing", "tau"} and "forcing" not in choices:
