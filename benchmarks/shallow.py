@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 from clock import aim, best_times
 from peers_jax import jax_shallow_update
-from training import lorenz_series
+from training import RATE, Ours, lorenz_series
 
 from palrnn.engine.kernel import kernel, pin_blas
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
-from palrnn.forcing.batches import BLOCK, Batches
-from palrnn.forcing.objective import Updates, run_updates
-from palrnn.model import Forcing, ShallowPLRNN
-from palrnn.model.surrogate import training_vector
+from palrnn.forcing.batches import BLOCK
+from palrnn.model import Forcing
 
-ALPHA, RATE = 0.2, 1e-5
+ALPHA = 0.2
 CONFIG = TrainConfig(
     family="shallow", latent_dim=3, hidden=50, forcing=Forcing.generalised(ALPHA), input_noise=0.0
 )
@@ -29,43 +27,12 @@ def products(z, y, W2, W1, u, out, count):
         np.dot(y, W1, out)
 
 
-class Ours:
-    """Whole updates from the library: drawing batches, rollout, adjoint, RAdam."""
-
-    def __init__(self, model: ShallowPLRNN, series: np.ndarray) -> None:
-        self.model, self.batches, self.done = model, Batches([series], CONFIG, np.float32), 0
-        self.theta = training_vector(model).astype(np.float32)
-        self.first, self.second = np.zeros_like(self.theta), np.zeros_like(self.theta)
-
-    def run(self, count: int) -> float:
-        starts, noise = self.batches.draws(self.done, self.done + count)
-        todo = Updates(
-            done=self.done,
-            series=self.batches.series,
-            whole=self.batches.whole,
-            drive=self.batches.drive,
-            starts=starts,
-            noise=noise,
-            length=CONFIG.sequence_length,
-            interval=1,
-            strengths=np.full(count, ALPHA),
-            rates=np.full(count, RATE),
-            clip=np.inf,
-        )
-        losses, norms = np.empty(count), np.empty(count)
-        diverged = run_updates(self.model, self.theta, (self.first, self.second), todo, (losses, norms))
-        if diverged >= 0:
-            raise ArithmeticError(f"the benchmark diverged at update {self.done + diverged + 1}")
-        self.done = (self.done + count) % (1000 * BLOCK)
-        return float(losses[0])
-
-
 def main() -> None:
     pin_blas()
     series = lorenz_series()
     model = train(series, CONFIG.changed(updates=2000), progress=quiet).model
     length, batch = CONFIG.sequence_length, CONFIG.batch_size
-    ours, peer = Ours(model, series), jax_shallow_update(model, series, length, ALPHA, RATE)
+    ours, peer = Ours(model, series, CONFIG), jax_shallow_update(model, series, length, ALPHA, RATE)
     starts, _ = ours.batches.draws(0, BLOCK)
     losses = {"palrnn": ours.run(BLOCK), "jax": peer(starts[0])}
     if np.ptp(list(losses.values())) > 1e-4 * losses["palrnn"]:

@@ -17,9 +17,8 @@ from palrnn.engine.kernel import kernel, pin_blas
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
 from palrnn.forcing.batches import BLOCK, Batches
-from palrnn.forcing.kernels.updates import updates
-from palrnn.forcing.objective import TINY
-from palrnn.model import ALRNN, initial_alrnn
+from palrnn.forcing.objective import Updates, run_updates
+from palrnn.model import ALRNN, ShallowPLRNN, initial_alrnn
 from palrnn.model.surrogate import training_vector
 
 PAPER = TrainConfig.paper()
@@ -36,37 +35,29 @@ def products(a, b, out, count):
 class Ours:
     """Whole updates from the library: drawing batches, rollout, adjoint, RAdam."""
 
-    def __init__(self, model: ALRNN, series: np.ndarray, config: TrainConfig) -> None:
-        self.batches, self.config, self.done = Batches([series], config, np.float32), config, 0
+    def __init__(self, model: ALRNN | ShallowPLRNN, series: np.ndarray, config: TrainConfig) -> None:
+        self.model, self.config, self.done = model, config, 0
+        self.batches = Batches([series], config, np.float32)
         self.theta = training_vector(model).astype(np.float32)
         self.first, self.second = np.zeros_like(self.theta), np.zeros_like(self.theta)
 
     def run(self, count: int) -> float:
         starts, noise = self.batches.draws(self.done, self.done + count)
-        losses, norms, config = np.empty(count), np.empty(count), self.config
-        diverged = updates(
-            self.theta,
-            self.first,
-            self.second,
-            self.done,
-            config.latent_dim,
-            config.gated,
-            None,
-            False,
-            self.batches.series,
-            None if self.batches.whole else True,
-            self.batches.drive,
-            starts,
-            noise,
-            config.sequence_length,
-            config.tau,
-            np.ones(count),
-            np.full(count, RATE),
-            np.inf,
-            np.float32(TINY["float32"]),
-            losses,
-            norms,
+        todo = Updates(
+            done=self.done,
+            series=self.batches.series,
+            whole=self.batches.whole,
+            drive=self.batches.drive,
+            starts=starts,
+            noise=noise,
+            length=self.config.sequence_length,
+            interval=self.config.tau,
+            strengths=np.full(count, self.config.forcing.strength),
+            rates=np.full(count, RATE),
+            clip=np.inf,
         )
+        losses, norms = np.empty(count), np.empty(count)
+        diverged = run_updates(self.model, self.theta, (self.first, self.second), todo, (losses, norms))
         if diverged >= 0:
             raise ArithmeticError(f"the benchmark diverged at update {self.done + diverged + 1}")
         self.done = (self.done + count) % (1000 * BLOCK)
