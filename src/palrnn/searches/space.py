@@ -1,8 +1,8 @@
 """What is tried: the settings of candidates, drawn at random around those that have served others well.
 
-Candidate 0 has the defaults of `reconstruct`, candidate 1 weak forcing at every step (and the second family,
-if there are several); all others are drawn. Each setting has a stream of its own, so that fixing one leaves
-the draws of the others.
+Candidate 0 has the usual settings with identity forcing, candidate 1 with weak forcing at every step (and the
+second family, if there are several), one of which `reconstruct` would take; all others are drawn. Each
+setting has a stream of its own, so that fixing one leaves the draws of the others.
 """
 
 from __future__ import annotations
