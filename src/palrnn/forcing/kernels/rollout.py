@@ -1,9 +1,10 @@
 """The forced rollout and its adjoint: teacher-forced loss and gradient in closed form.
 
 Layout. All arrays are C-contiguous and of one dtype (float32 in training, float64 otherwise). States are
-``(time, batch, width)``: units are padded with zeros to a whole number of lanes. One step is one product
-``(B, M) (M, M)``, and the weight gradient one over time and batch; `steps` has all of them. The parameters
-are one vector ``theta = [A, W row-major, h, C row-major, E row-major]``.
+``(time, rows, width)``: sequences and units fill whole tiles (`steps`), columns after the last unit with
+zeros, rows after the last sequence by repeating it, without an error. One step is one product ``(B, M) (M,
+M)``, and the weight gradient one over time and batch; `steps` has all of them. The parameters are one vector
+``theta = [A, W row-major, h, C row-major, E row-major]``.
 
 External inputs s_t are ``drive (rows, K)``, K = 0 where there are none. They stand beside the units, in
 columns M .. M + K - 1 of the states, so that a step is one product with [W C], and its gradient another.
@@ -22,17 +23,16 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.engine.lanes import EIGHT
 from palrnn.engine.vector_code import REGISTER_BYTES
-from palrnn.forcing.kernels.steps import add_outer, advance, retreat
+from palrnn.forcing.kernels.steps import FOUR, add_outer, advance, retreat
 
 #: Rows of adjoints and states that fit into the nearest cache, to be used again before they leave it.
 NEAR_ROWS = 64
 
 
-def whole_lanes(dim, array):
-    """``dim`` rounded up to a whole number of lanes of the array's dtype; for use outside of kernels."""
-    lanes = REGISTER_BYTES // array.itemsize
+def whole_lanes(dim, array, vectors=1):
+    """``dim`` rounded up to fill so many vectors of the array's dtype; for use outside of kernels."""
+    lanes = vectors * REGISTER_BYTES // array.itemsize
     return (dim + lanes - 1) // lanes * lanes
 
 
@@ -65,17 +65,17 @@ def fold(theta, dim, gated, count, ahead, back, wide):
 
 @kernel
 def read_inputs(series, starts, noise, tau, inputs):
-    """The observations that enter the network: ``inputs (K, B, N)`` at steps 0, tau, 2 tau, ...
+    """The observations that enter the network: ``inputs (K, rows, N)`` at steps 0, tau, 2 tau, ...
 
     Sequence b starts at row ``starts[b]`` of ``series (T, N)``; ``noise (K, B, N)`` is added (K = 0: none).
     """
     for k in range(inputs.shape[0]):
         for b in range(inputs.shape[1]):
-            row = starts[b] + k * tau
+            each = min(b, starts.shape[0] - 1)
             for n in range(inputs.shape[2]):
-                inputs[k, b, n] = series[row, n]
+                inputs[k, b, n] = series[starts[each] + k * tau, n]
                 if noise.shape[0] > 0:
-                    inputs[k, b, n] += noise[k, b, n]
+                    inputs[k, b, n] += noise[k, each, n]
 
 
 @kernel
@@ -94,50 +94,42 @@ def forced_rollout(theta, dim, series, gaps, drive, starts, tau, alpha, room):
     """Run the forced rollout (eqs. itf_rollout, gtf_mix) and return its loss (eq. tf_loss).
 
     z_0 = embed(x_0); at steps t = tau, 2 tau, ... the observed coordinates become (1 - alpha) z_t + alpha x_t
-    before the state is advanced; z_{t+1} = A z_t + W phi*(z_t) + h + C s_t. Fills ``states (T, B, width)``
+    before the state is advanced; z_{t+1} = A z_t + W phi*(z_t) + h + C s_t. Fills ``states (T, rows, width)``
     with the states that are advanced and ``errors (T, B, N)`` with B z_t - x_t *before* forcing, 0 where x_t
-    is not seen. ``phi (2, B, width)`` is scratch. Loss: the squared error summed over N, averaged over the T
-    - 1 predictions and the batch, or over as many as were seen (`predictions`).
+    is not seen. ``phi (2, rows, width)`` is scratch. Loss: the squared error summed over N, averaged over the
+    T - 1 predictions and the batch, or over as many as were seen (`predictions`).
     """
     ahead, _, wide, phi, inputs, states, _, errors, _, _ = room
-    length, batch, width = states.shape
-    seen = series.shape[1]
-    bias, slope, low = wide[0], wide[1], wide[2]
+    length, rows, width = states.shape
+    batch, seen, count = starts.shape[0], series.shape[1], drive.shape[1]
     keep = theta.dtype.type(1.0) - alpha
-    count = drive.shape[1]
     E = theta[dim * (dim + 2 + count) :].reshape((dim, seen))
     states[0] = theta.dtype.type(0.0)
-    for b in range(batch):
+    for b in range(rows):
         for i in range(seen, dim):
             for n in range(seen):
                 states[0, b, i] += E[i, n] * inputs[0, b, n]
         for n in range(seen):
             states[0, b, n] = inputs[0, b, n]
         for k in range(count):
-            states[0, b, dim + k] = drive[starts[b], k]
+            states[0, b, dim + k] = drive[starts[min(b, batch - 1)], k]
         for i in range(width):
-            phi[0, b, i] = low[i] if states[0, b, i] < low[i] else states[0, b, i]
+            phi[0, b, i] = wide[2, i] if states[0, b, i] < wide[2, i] else states[0, b, i]
     for begin in range(0, length - 1, tau):
         end = min(begin + tau, length - 1)
-        advance(begin, end, dim, ahead, bias, slope, low, drive, starts, phi, states)
+        advance(begin, end, dim, ahead, wide, drive, starts, phi, states)
+        for t in range(begin + 1, end + 1):
+            for b in range(batch):
+                for n in range(seen):
+                    missing = gaps is not None and math.isnan(series[starts[b] + t, n])
+                    errors[t, b, n] = 0.0 if missing else states[t, b, n] - series[starts[b] + t, n]
         if end % tau == 0:
-            for b in range(batch):
+            for b in range(rows):
                 for n in range(seen):
-                    if gaps is not None and math.isnan(series[starts[b] + end, n]):
-                        errors[end, b, n] = 0.0
-                        continue
-                    value = states[end, b, n]
-                    errors[end, b, n] = value - series[starts[b] + end, n]
-                    mixed = keep * value + alpha * inputs[end // tau, b, n]
-                    states[end, b, n] = mixed
-                    phi[end % 2, b, n] = low[n] if mixed < low[n] else mixed
-    for t in range(1, length):
-        if t % tau != 0:
-            for b in range(batch):
-                for n in range(seen):
-                    errors[t, b, n] = states[t, b, n] - series[starts[b] + t, n]
-                    if gaps is not None and math.isnan(series[starts[b] + t, n]):
-                        errors[t, b, n] = 0.0
+                    if gaps is None or not math.isnan(inputs[end // tau, b, n]):
+                        mixed = keep * states[end, b, n] + alpha * inputs[end // tau, b, n]
+                        states[end, b, n] = mixed
+                        phi[end % 2, b, n] = wide[2, n] if mixed < wide[2, n] else mixed
     total = 0.0
     every = errors.reshape(errors.size)
     for k in range(batch * seen, every.size):
@@ -161,52 +153,30 @@ def forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, grad
     With ``gaps``, (T - 1) B is the number ``weight`` of `predictions` instead, and F_t is I where nothing was
     seen. Without them ``weight`` is not looked at.
 
-    ``states (T, B, width)`` becomes phi*(states) on the way; ``adjoint (T, B, width)`` receives lambda.
+    ``states (T, rows, width)`` becomes phi*(states) on the way; ``adjoint (T, rows, width)`` receives lambda.
     Adjoints of units that stay closed shrink geometrically: below ``tiny`` they are set to zero before they
     reach denormal numbers, which would slow every product.
     """
     _, back, wide, _, inputs, states, adjoint, errors, part, sums = room
-    length, batch, width = states.shape
-    seen, free, number = errors.shape[2], dim - gated, states.dtype.type
+    length, rows, width = states.shape
+    (_, batch, seen), free, number = errors.shape, dim - gated, states.dtype.type
     keep, scale = number(1.0) - alpha, number(2.0 / ((length - 1) * batch))
     if gaps is not None:
         scale = number(2.0 / weight)
-    slope, low = wide[1], wide[2]
-    nothing, least, dh, dA = sums[0], sums[1], sums[2], sums[3]
+    sums[:], gradient[:], part[:] = number(0.0), number(0.0), number(0.0)
     for i in range(width):
-        nothing[i], least[i], dh[i], dA[i] = number(0.0), tiny, number(0.0), number(0.0)
-    gradient[:] = number(0.0)
+        sums[1, i] = tiny
     dW = gradient[dim : dim + dim * dim].reshape((dim, dim))
     dC = gradient[dim * (dim + 2) : dim * (dim + 2 + count)].reshape((dim, count))
     adjoint[length - 1] = number(0.0)
     for b in range(batch):
         for n in range(seen):
             adjoint[length - 1, b, n] = scale * errors[length - 1, b, n]
-    part[:] = number(0.0)
-    steps, end = max(1, NEAR_ROWS // batch), length - 1
+    steps, end = max(1, NEAR_ROWS // rows), length - 1
     while end > 0:
         begin = max(0, end - steps)
-        retreat(
-            begin,
-            end,
-            dim,
-            tau,
-            keep,
-            gaps,
-            inputs,
-            scale,
-            back,
-            nothing,
-            slope,
-            low,
-            least,
-            errors,
-            states,
-            adjoint,
-            dh,
-            dA,
-        )
-        add_outer(begin, end, dim, nothing, adjoint, states, part)
+        retreat(begin, end, dim, tau, keep, gaps, inputs, scale, back, wide, errors, states, adjoint, sums)
+        add_outer(begin, end, dim, sums, adjoint, states, part)
         end = begin
     for i in range(dim):
         for j in range(dim):
@@ -215,8 +185,8 @@ def forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, grad
             dC[i, k] = part[i, dim + k]
     for i in range(dim):
         # on a free unit z = phi*(z): the two derivatives are one
-        gradient[i] = dW[i, i] if i < free else dA[i]
-        gradient[dim + dim * dim + i] = dh[i]
+        gradient[i] = dW[i, i] if i < free else sums[3, i]
+        gradient[dim + dim * dim + i] = sums[2, i]
     dE = gradient[dim * (dim + 2 + count) :].reshape((dim, seen))
     for b in range(batch):
         for i in range(seen, dim):
@@ -229,16 +199,15 @@ def workspace(theta, dim, seen, count, batch, length, tau):
 
     It is made outside of kernels: what makes arrays need not be compiled then.
     """
-    kind, tiles = theta.dtype, (whole_lanes(dim + count, theta) + EIGHT - 1) // EIGHT
-    width = tiles * EIGHT  # the gradient has a row per column, and tiles have up to eight rows
+    kind, width, rows = theta.dtype, whole_lanes(dim + count, theta, 2), -(-batch // FOUR) * FOUR
     return (
         np.empty((width, width), kind),
         np.empty((width, width), kind),
         np.empty((3, width), kind),
-        np.empty((2, batch, width), kind),
-        np.empty(((length - 1) // tau + 1, batch, seen), kind),
-        np.empty((length, batch, width), kind),
-        np.empty((length, batch, width), kind),
+        np.empty((2, rows, width), kind),
+        np.empty(((length - 1) // tau + 1, rows, seen), kind),
+        np.empty((length, rows, width), kind),
+        np.empty((length, rows, width), kind),
         np.zeros((length, batch, seen), kind),
         np.empty((width, width), kind),
         np.empty((4, width), kind),
