@@ -16,7 +16,7 @@ from palrnn.engine.checks import Floats, as_float, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.model import engine
-from palrnn.model.engine import BOUND, EmbeddedNetwork, Rollout
+from palrnn.model.engine import EmbeddedNetwork
 from palrnn.model.kernels import alrnn as kernels
 from palrnn.model.surrogate import Arrays, register_family
 
@@ -151,15 +151,7 @@ def _step(model: ALRNN, z: Floats) -> Floats:
     return np.asarray(model.A * z + rectified @ np.ascontiguousarray(model.W.T) + model.h)
 
 
-@engine.rollout_from.register
-def _rollout_from(
-    model: ALRNN, z1: Floats, steps: int, discard: int = 0, offsets: Floats | None = None
-) -> Rollout:
-    states = np.empty((steps, model.latent_dim))
-    biases = engine.biases(model.h, offsets)
-    z, after = z1.copy(), np.empty_like(z1)
-    diverged = kernels.rollout(model.A, model.W, biases, model.gated, z, after, discard, BOUND, states)
-    return Rollout(states) if diverged < 0 else Rollout(states[: max(0, diverged - discard)], diverged)
+engine.rollout_from.register(ALRNN, engine.rollout_in_blocks)
 
 
 @engine.advance.register

@@ -20,7 +20,7 @@ from palrnn.engine.checks import Floats, as_float, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.model import engine
-from palrnn.model.engine import BOUND, EmbeddedNetwork, Rollout
+from palrnn.model.engine import EmbeddedNetwork
 from palrnn.model.families.alrnn import initial_diagonal
 from palrnn.model.kernels import shallow as kernels
 from palrnn.model.surrogate import Arrays, register_family
@@ -179,14 +179,7 @@ register_family("shallow", ShallowPLRNN)
 register_family("clipped-shallow", ClippedShallowPLRNN)
 
 
-@engine.rollout_from.register
-def _rollout_from(
-    model: ShallowPLRNN, z1: Floats, steps: int, discard: int = 0, offsets: Floats | None = None
-) -> Rollout:
-    states = np.empty((steps, model.latent_dim))
-    network = _network(model, engine.biases(model.h1, offsets))
-    diverged = kernels.rollout(*network, z1, discard, BOUND, states)
-    return Rollout(states) if diverged < 0 else Rollout(states[: max(0, diverged - discard)], diverged)
+engine.rollout_from.register(ShallowPLRNN, engine.rollout_in_blocks)
 
 
 @engine.step.register
@@ -200,11 +193,8 @@ def _step(model: ShallowPLRNN, z: Floats) -> Floats:
 
 @engine.advance.register
 def _advance(model: ShallowPLRNN, z: Floats, steps: int, offsets: Floats | None = None) -> Floats:
-    states = np.empty((steps, *z.shape))
-    network = _network(model, engine.biases(model.h1, offsets, axes=2))
-    kernels.advance(*network, np.ascontiguousarray(z), states)
+    states, biases = np.empty((steps, *z.shape)), engine.biases(model.h1, offsets, axes=2)
+    clipped, hidden = model.gates_per_hidden == 2, np.empty(model.hidden)
+    network = (model.A, model.W1, model.W2, biases, model.h2, clipped)
+    kernels.advance(*network, np.ascontiguousarray(z), hidden, states)
     return states
-
-
-def _network(model: ShallowPLRNN, biases: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats, bool]:
-    return model.A, model.W1, model.W2, biases, model.h2, model.gates_per_hidden == 2

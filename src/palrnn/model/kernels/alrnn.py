@@ -1,4 +1,4 @@
-"""The AL-RNN map, its rollout, and sampling from the PAL-RNN."""
+"""Runs of the AL-RNN, and sampling from the PAL-RNN."""
 
 from __future__ import annotations
 
@@ -12,43 +12,6 @@ from palrnn.engine.products import copy
 from palrnn.engine.vector_code import REGISTER_BYTES
 
 
-@kernel
-def step(A, W, h, gated, z, out):
-    """z_{t+1} = A z_t + W phi*(z_t) + h (eq. alrnn), phi* = ReLU on the last ``gated`` coordinates.
-
-    A (M,), W (M, M), h (M,), z (M,) -> out (M,).
-    """
-    dim = z.shape[0]
-    for i in range(dim):
-        total = 0.0
-        for j in range(dim - gated):
-            total += W[i, j] * z[j]
-        for j in range(dim - gated, dim):
-            total += W[i, j] * max(z[j], 0.0)
-        out[i] = A[i] * z[i] + total + h[i]
-
-
-@kernel
-def rollout(A, W, biases, gated, z, after, discard, bound, out):
-    """Fill ``out (steps, M)`` with z_{discard+1}, z_{discard+2}, ... where z_1 = ``z (M,)``.
-
-    ``biases`` is h, ``(1, M)``, or h + C s_t of each state, ``(discard + steps, M)``;
-    ``z`` and ``after (M,)`` are written over. Return the number of steps taken from z_1 when the state first
-    left ``bound``, or -1.
-    """
-    steps, dim = out.shape
-    moves = min(1, biases.shape[0] - 1)
-    for t in range(discard + steps):
-        for i in range(dim):
-            if not abs(z[i]) <= bound:
-                return t
-        if t >= discard:
-            copy(z, out[t - discard])
-        step(A, W, biases[t * moves], gated, z, after)
-        z, after = after, z
-    return -1
-
-
 def padded(rows, columns):
     """Zeros ``(rows, columns)``, with as many more of both as fill tiles of four rows and two vectors."""
     wide = 2 * REGISTER_BYTES // 8
@@ -59,20 +22,21 @@ def padded(rows, columns):
 def advance(A, across, biases, gated, z, active, after, out):
     """Fill ``out (steps, S, M)`` with the states that follow each of ``z (S, M)``, side by side.
 
-    ``across`` is W transposed; ``biases`` is h, or h + C s_t of each step and run: ``(1 or steps, 1 or S,
-    M)``. All but these and A are `padded`; ``z``, ``active`` and ``after`` are written over. Runs are rows of
-    tiles (`lanes`). Nothing is checked, so a run that diverges becomes infinite or NaN.
+    z_{t+1} = A z_t + W phi*(z_t) + h (eq. alrnn), phi* = ReLU on the last ``gated`` units. ``across`` is
+    W transposed; ``biases`` is h, or h + C s_t of each step and run: ``(1 or steps, 1 or S, M)``. All but
+    these and A are `padded`; ``z``, ``active`` and ``after`` are written over. Runs are rows of tiles
+    (`lanes`). Nothing is checked, so a run that diverges becomes infinite or NaN.
     """
     steps, count, dim = out.shape
     rows, width = z.shape
     pair = 2 * lane_count(z)
-    moves, differ = min(1, biases.shape[0] - 1), min(1, biases.shape[1] - 1)
+    moves, differ = 1 if biases.shape[0] > 1 else 0, 1 if biases.shape[1] > 1 else 0
     for t in range(steps):
         for s in range(count):
             for i in range(dim - gated):
                 active[s, i] = z[s, i]
             for i in range(dim - gated, dim):
-                active[s, i] = max(z[s, i], 0.0)
+                active[s, i] = 0.0 if z[s, i] < 0.0 else z[s, i]
         for row in range(0, rows * width, 4 * width):
             for c in range(0, width, pair):
                 nothing = load_pair(across, dim * width)
