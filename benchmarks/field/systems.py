@@ -85,8 +85,8 @@ class Flow:
         system, step = self.system, self.dt / SUBSTEPS
         rows = TRANSIENT + ROWS + STRETCHES * (APART + LENGTH)
         states = np.empty((rows * SUBSTEPS, system.dim))
-        start, none = np.array(system.typical), np.empty((0, system.dim))
-        simulate(system.field, start, np.array(system.parameters), step, none, len(states), states)
+        start, none, room = np.array(system.typical), np.empty((0, system.dim)), np.empty((5, system.dim))
+        simulate(system.field, start, np.array(system.parameters), step, none, len(states), room, states)
         if not np.isfinite(states[-1]).all():
             raise ValueError(f"{self.name} left its attractor at steps of {step:g}")
         return np.ascontiguousarray(states[SUBSTEPS - 1 :: SUBSTEPS][TRANSIENT:])

@@ -61,11 +61,12 @@ def test_the_integrator_is_of_fourth_order(simulate, system, field, dt):
         states = np.empty((steps, len(start)))
         kernels.simulate(
             system.field,
-            start,
+            start.copy(),
             np.array(system.parameters),
             span / steps,
             np.empty((0, len(start))),
             steps,
+            np.empty((5, len(start))),
             states,
         )
         errors.append(np.linalg.norm(states[-1] - exact))
@@ -242,7 +243,7 @@ def _swirl_jacobian(z, p, out):
 
 @pytest.fixture
 def swirl():
-    @system("swirl", dt=0.02, lyapunov=0.0)
+    @system("swirl", dt=0.02, exponents=(0.0, -2.0))
     def swirl_system(omega: float = 2.0) -> System:
         return System(_swirl, _swirl_jacobian, (omega,), (1.0, 0.0))
 
@@ -295,3 +296,8 @@ def test_the_exponents_of_the_literature_are_those_of_the_systems():
         result = lyapunov_spectrum(found, steps=steps, dt=found.customary_dt)
         assert abs(result.largest - found.lyapunov) < 4 * result.stderr[0]
         assert result.stderr[0] < 0.05 * found.lyapunov
+        # along the flow the sum telescopes: its error is of the order of 1 / time, and not statistical; at
+        # Rössler's customary step RK4 contracts by 0.1 % less than the flow does
+        errors = np.maximum(4 * result.stderr, 20 / (steps * found.customary_dt))
+        errors = np.maximum(errors, 0.002 * np.abs(found.exponents))
+        assert (np.abs(result.exponents - found.exponents) < errors).all()

@@ -72,8 +72,8 @@ def test_the_tangent_map_of_rk4_equals_finite_differences():
     from palrnn.data import kernels
 
     def flow(z):
-        out = np.empty((steps, 3))
-        kernels.simulate(system.field, z, np.array(system.parameters), dt, np.empty((0, 3)), steps, out)
+        out, room = np.empty((steps, 3)), np.empty((5, 3))
+        kernels.simulate(system.field, z, np.array(system.parameters), dt, np.empty((0, 3)), steps, room, out)
         return out[-1]
 
     J = np.column_stack([(flow(start + eps * e) - flow(start - eps * e)) / (2 * eps) for e in np.eye(3)])

@@ -8,6 +8,7 @@ import pytest
 from palrnn import ALRNN, PALRNN, Standardizer, lorenz63
 from palrnn.data.systems import lorenz63_system
 from palrnn.invariants import dstsp_floor, quantities_of_interest, scorecard
+from palrnn.invariants.lyapunov import reference_spectrum
 
 
 def _tent(slope=1.7):
@@ -44,13 +45,23 @@ def test_against_a_series_every_number_is_the_one_of_its_own_function():
     assert card.prediction.valid_steps.min() > 40
 
 
-def test_against_a_system_the_reference_exponents_are_computed():
+def test_the_exponents_of_a_system_that_the_literature_does_not_know_are_computed():
+    # 0.9056, with a parameter that is not the usual one to the last bit; and with a step that is too long
+    for system, dt in ((lorenz63_system(rho=28.0 + 1e-12), 0.01), (lorenz63_system(), 0.02)):
+        found = reference_spectrum(system, np.array([1.0, 2.0, 20.0]), steps=100_000, dt=dt)
+        assert 0 < found.stderr[0] < 0.02
+        assert abs(found.largest - 0.9056) < 4 * found.stderr[0]
+
+
+def test_against_a_system_the_reference_exponents_are_those_of_the_literature():
     x = lorenz63(4000)
     card = scorecard(
         _lorenz_model(), lorenz63_system(), standardizer=Standardizer.fit(x), steps=1000, discard=100, pairs=2
     )
-    # Lorenz-63: 0.906, within four standard errors
-    assert abs(card.lyapunov - 0.9056) < 4 * card.reference_exponents.stderr[0]
+    assert card.lyapunov == 0.9056
+    # Sprott (2003): the Kaplan-Yorke dimension of these exponents is 2.062
+    assert card.reference_exponents.kaplan_yorke == pytest.approx(2.0621, abs=1e-4)
+    assert (card.reference_exponents.stderr == 0).all()
     # a fixed point is in one bin, and has no spectrum
     assert card.hard.dstsp.value > 5
     assert card.hard.spectrum_distance == 1.0

@@ -54,8 +54,8 @@ def _advance(model: _Flow, z, steps):
     states = np.empty((steps, *z.shape))
     nothing, parameters = np.empty((0, z.shape[1])), np.array(model.system.parameters)
     for s, start in enumerate(z):
-        run = np.empty((steps, z.shape[1]))
-        kernels.simulate(model.system.field, start, parameters, model.dt, nothing, steps, run)
+        run, room = np.empty((steps, z.shape[1])), np.empty((5, z.shape[1]))
+        kernels.simulate(model.system.field, start.copy(), parameters, model.dt, nothing, steps, room, run)
         states[:, s] = run
     return states
 

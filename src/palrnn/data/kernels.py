@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from palrnn.engine.kernel import kernel
 from palrnn.engine.products import copy
 
@@ -28,13 +26,12 @@ def rk4_step(field, z, p, dt, work):
 
 
 @kernel
-def simulate(field, start, p, dt, diffusion, steps, out):
-    """Fill ``out (steps, D)`` with states after each step from ``start (D,)``.
+def simulate(field, z, p, dt, diffusion, steps, work, out):
+    """Fill ``out (steps, D)`` with the states after each step from ``z (D,)``, which is written over.
 
     z_{t+1} = RK4_dt(z_t) + diffusion_t, with ``diffusion (steps, D)`` already scaled, or (0, D) for none.
+    ``work (5, D)`` is scratch.
     """
-    z = start.copy()
-    work = np.empty((5, z.shape[0]))
     noisy = diffusion.shape[0] > 0
     for t in range(steps):
         rk4_step(field, z, p, dt, work)

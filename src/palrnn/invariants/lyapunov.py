@@ -141,6 +141,18 @@ def lyapunov_spectrum(
     return _summary(sums, steps, block, dt, dim)
 
 
+def reference_spectrum(system: System, z1: ArrayLike, *, steps: int, dt: float) -> LyapunovSpectrum:
+    """Return all exponents of a true system: those of the literature, without an error, or computed ones.
+
+    The literature's are of the flow, and so of steps ``dt`` that are at most as long as is customary.
+    """
+    if system.exponents is None or dt > system.customary_dt:
+        return lyapunov_spectrum(system, z1, steps=steps, dt=dt)
+    count = len(system.exponents)
+    nothing = np.empty((0, count))
+    return LyapunovSpectrum(np.array(system.exponents), np.zeros(count), nothing, nothing[:, 0], count)
+
+
 #: The deviation of the gates, process noise ``(steps, M)`` and uniforms of the gates ``(steps, P)``, or none.
 Noises = tuple[float, Floats, Floats]
 

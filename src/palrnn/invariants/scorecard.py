@@ -18,7 +18,7 @@ from palrnn.engine.seeds import generator
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import SETTLE, Floor, dstsp_floor, spectrum_floor
 from palrnn.invariants.free_run import drives_from
-from palrnn.invariants.lyapunov import LyapunovSpectrum, lyapunov_spectrum
+from palrnn.invariants.lyapunov import LyapunovSpectrum, reference_spectrum
 from palrnn.invariants.over_starts import StartScores, scores_over_starts
 from palrnn.invariants.prediction import PredictionError, prediction_error
 from palrnn.invariants.quantities import Quantities, quantities_of_interest
@@ -42,7 +42,8 @@ class Scorecard(Display):
 
     ``hard`` are those of the hard-gated drift, ``sampled`` those of the stochastic model (None for a
     surrogate without noise); ``dstsp_floor`` and ``spectrum_floor`` what the true system scores against
-    itself; ``reference_exponents`` the true system's own (of a series, what the caller gave, or None).
+    itself; ``reference_exponents`` the true system's own, of the literature where it has them (of a series,
+    what the caller gave, or None).
     ``symbols`` is None if the rollout diverged; ``fixed_points`` are of all regions or, where these are too
     many to solve, of those that the run visits (None if it diverged).
     ``reference (steps, N)`` is in raw coordinates, simulated by ``system`` where that is not None.
@@ -194,7 +195,7 @@ def scorecard(
             )
         truth = reference.simulate(steps, dt=dt, process_std=process_std, discard=SETTLE, seed=seed)
         # a step costs about the square of the dimension; all exponents in a second or so
-        known = lyapunov_spectrum(reference, truth[-1], steps=max(20_000, _REFERENCE_WORK // dim**2), dt=dt)
+        known = reference_spectrum(reference, truth[-1], steps=max(20_000, _REFERENCE_WORK // dim**2), dt=dt)
         lyapunov = known.largest if lyapunov is None else lyapunov
     else:
         source = as_series(reference, "reference", min_steps=40, dim=drift.observed_dim, allow_nan=True)

@@ -199,24 +199,25 @@ class _Runs:
         self.steps, self.stride = steps, max(1, steps // _KEPT)
         self.diverged: dict[int, int] = {}
         z, thin, last = starts, [starts[None]], list[Floats]()
-        moving = True
-        for done in range(0, steps, _BLOCK):
-            count = min(_BLOCK, steps - done)
+        done, moving = 0, True
+        while done < steps:
+            count = min(_BLOCK, steps - done) if moving else steps - done
             # a state that is its own successor, to the last bit, stays, if nothing drives it
             pushes = () if drives is None else (drives_offsets(drift, drives, done, count),)
-            states = advance(drift, z, count, *pushes) if moving else np.tile(z, (count, 1, 1))
-            moving = moving and not (drives is None and (states[-1] == states[-2:][0]).all())
+            states = advance(drift, z, count, *pushes) if moving else np.broadcast_to(z, (count, *z.shape))
             # a maximum of NaN is NaN, which no bound holds
-            if not -BOUND <= states.min() <= states.max() <= BOUND:
+            if moving and not -BOUND <= states.min() <= states.max() <= BOUND:
                 outside = ~(np.abs(states).max(axis=2) <= BOUND)
                 for s in np.flatnonzero(outside.any(axis=0)):
                     self.diverged.setdefault(int(s), done + int(outside[:, s].argmax()) + 1)
                     states[:, s] = 0.0
+            moving = moving and not (drives is None and (states[-1] == states[-2:][0]).all())
             z = states[-1]
             thin.append(states[self.stride - 1 - done % self.stride :: self.stride])
             begin = steps - max(2, int(_LAST * steps)) - done
             if begin < len(states):
                 last.append(states[max(0, begin) :])
+            done += count
             if len(self.diverged) == len(starts):
                 break
         self.thin = np.concatenate(thin)

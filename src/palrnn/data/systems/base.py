@@ -37,7 +37,8 @@ class System:
 
     Its vector ``field`` and the ``jacobian`` of that, its ``parameters``, a ``typical`` state near the
     attractor, and its ``customary_dt``, a step at which 100,000 steps see the whole attractor.
-    ``lyapunov`` is its largest exponent in the literature, None if none is known for these parameters.
+    ``exponents`` are all of its Lyapunov exponents in the literature (Sprott, 2003), None if none are known
+    for these parameters.
     """
 
     field: KernelArgument
@@ -46,7 +47,12 @@ class System:
     typical: tuple[float, ...]
     name: str = ""
     customary_dt: float = 0.01
-    lyapunov: float | None = None
+    exponents: tuple[float, ...] | None = None
+
+    @property
+    def lyapunov(self) -> float | None:
+        """The largest of its exponents in the literature."""
+        return None if self.exponents is None else self.exponents[0]
 
     @property
     def dim(self) -> int:
@@ -77,8 +83,8 @@ class System:
         if process_std > 0:
             spread = self.spread(dt) if spread is None else spread
             diffusion = process_std * np.sqrt(dt) * spread * rng.standard_normal((total, dim))
-        states = np.empty((total, dim))
-        kernels.simulate(self.field, start, np.array(self.parameters), dt, diffusion, total, states)
+        states, work = np.empty((total, dim)), np.empty((5, dim))
+        kernels.simulate(self.field, start, np.array(self.parameters), dt, diffusion, total, work, states)
         if not np.isfinite(states[-1]).all():
             raise ValueError(
                 f"{self.name} left its attractor with parameters {self.parameters}: "
@@ -105,12 +111,12 @@ _KNOWN: dict[str, Callable[..., System]] = {}
 
 
 def system(
-    name: str, *, dt: float, lyapunov: float | None = None
+    name: str, *, dt: float, exponents: tuple[float, ...] | None = None
 ) -> Callable[[Callable[P, System]], Callable[P, System]]:
     """Register the function below, which returns a `System` for given parameters, under ``name``.
 
-    ``dt`` is its customary step, ``lyapunov`` its largest exponent at the usual parameters. A parameter
-    ``dim``, if there is one, is the number of coordinates.
+    ``dt`` is its customary step, ``exponents`` are those at the usual parameters, if they are known. A
+    parameter ``dim``, if there is one, is the number of coordinates.
     """
 
     def register(make: Callable[P, System]) -> Callable[P, System]:
@@ -123,7 +129,7 @@ def system(
             usual = inspect.signature(make).bind(*values, **named)
             usual.apply_defaults()
             defaults = {key: each.default for key, each in inspect.signature(make).parameters.items()}
-            return replace(found, lyapunov=lyapunov if usual.arguments == defaults else None)
+            return replace(found, exponents=exponents if usual.arguments == defaults else None)
 
         _KNOWN[name] = made
         return made

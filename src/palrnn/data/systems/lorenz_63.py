@@ -28,7 +28,7 @@ def jacobian(z: Floats, p: Floats, out: Floats) -> None:
     out[2, 0], out[2, 1], out[2, 2] = z[1], z[0], -beta
 
 
-@system("lorenz63", dt=0.01, lyapunov=0.9056)
+@system("lorenz63", dt=0.01, exponents=(0.9056, 0.0, -14.5723))
 def lorenz63_system(sigma: float = 10.0, rho: float = 28.0, beta: float = 8.0 / 3.0) -> System:
     """Return the Lorenz-63 system."""
     # away from the fixed points, which trajectories that start near them leave only after thousands of steps

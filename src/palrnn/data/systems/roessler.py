@@ -28,7 +28,7 @@ def jacobian(z: Floats, p: Floats, out: Floats) -> None:
     out[2, 0], out[2, 2] = z[2], z[0] - c
 
 
-@system("rossler", dt=0.05, lyapunov=0.0714)
+@system("rossler", dt=0.05, exponents=(0.0714, 0.0, -5.3943))
 def rossler_system(a: float = 0.2, b: float = 0.2, c: float = 5.7) -> System:
     """Return the Rössler system."""
     return System(field, jacobian, numbers(a=a, b=b, c=c), (-4.0, -4.0, 0.1))
