@@ -22,7 +22,29 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.environment import lookup_environment
-from numba.core.typed_passes import AnnotateTypes, NativeLowering
+from numba.core.typed_passes import AnnotateTypes, InlineOverloads, NativeLowering
+from numba.core.untyped_passes import (
+    FindLiterallyCalls,
+    InlineClosureLikes,
+    InlineInlinables,
+    LiteralPropagationSubPipelinePass,
+    LiteralUnroll,
+    MakeFunctionToJitFunction,
+    WithLifting,
+)
+
+#: What kernels have no use for: closures, context managers, calls that Numba is told to inline, literals.
+#: Each costs a look at the whole function, and Numba's account of it; code that needs one does not compile.
+_LEFT_OUT = {
+    FindLiterallyCalls,
+    InlineClosureLikes,
+    InlineInlinables,
+    InlineOverloads,
+    LiteralPropagationSubPipelinePass,
+    LiteralUnroll,
+    MakeFunctionToJitFunction,
+    WithLifting,
+}
 
 
 class OwnLibrary(JITCodeLibrary):
@@ -124,23 +146,27 @@ class _EnterPart(AnalysisPass):
 class KernelCompiler(Compiler):
     """Numba's compiler, with `OwnLibrary` as the place for its code."""
 
+    _library_pass: type[AnalysisPass] = _UseOwnLibrary
+
     def define_pipelines(self) -> list[Any]:
-        """Return Numba's passes, with one more before code is made."""
+        """Return Numba's passes without those in `_LEFT_OUT`, and with one more before code is made."""
         pipelines: list[Any] = super().define_pipelines()
         for passes in pipelines:
-            passes.add_pass_after(_UseOwnLibrary, AnnotateTypes)
+            passes.passes = [each for each in passes.passes if each[0] not in _LEFT_OUT]
+            passes.add_pass_after(self._library_pass, AnnotateTypes)
             passes.finalize()
         return pipelines
 
 
-class PartCompiler(Compiler):
+class PartCompiler(KernelCompiler):
     """Numba's compiler for functions that kernels call, with `PartLibrary` as the place for their code."""
 
+    _library_pass = _UsePartLibrary
+
     def define_pipelines(self) -> list[Any]:
-        """Return Numba's passes, without those that make something to run."""
-        pipelines: list[Any] = super().define_pipelines()
+        """Return the passes of a kernel, with one more that keeps the code from being run."""
+        pipelines = super().define_pipelines()
         for passes in pipelines:
-            passes.add_pass_after(_UsePartLibrary, AnnotateTypes)
             passes.add_pass_after(_EnterPart, NativeLowering)
             passes.finalize()
         return pipelines
