@@ -20,6 +20,9 @@ _TAU = 16
 def demo_command(
     output: OutputFolder = "demo",
     updates: Annotated[int, typer.Option(help="Updates of training; more make a better model.")] = 25_000,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Also compare the two geometries, which takes half a minute more.")
+    ] = False,
     config: Annotated[
         Path | None,
         typer.Option(help="Settings of the analyses as TOML: [invariants] [filter] [geometry] [tuning]."),
@@ -30,8 +33,8 @@ def demo_command(
 ) -> None:
     """Reconstruct Lorenz-63 from a simulated series, and write a report about the result.
 
-    Simulate, train by teacher forcing, judge the invariants, filter and smooth the gates, compare the two
-    geometries, calibrate and tune by evidence. The folder receives the run and report.html.
+    Simulate, train by teacher forcing, judge the invariants, filter and smooth the gates, calibrate and tune
+    by evidence; with --whole also compare the two geometries. The folder receives the run and report.html.
     """
     from palrnn.cli.report import report_view
     from palrnn.forcing import TrainConfig
@@ -62,7 +65,7 @@ def demo_command(
         run=output,
         progress=voice.progress("training"),
     )
-    run = report_view(result, settings, voice)
+    run = report_view(result, settings, voice, () if whole else ("geometry",))
     write_report([run], page, settings=settings)
     cards, seconds = headlines(run), time.monotonic() - begun
     values = {"report": page, "seconds": round(seconds, 1), "headlines": [asdict(card) for card in cards]}
@@ -71,4 +74,6 @@ def demo_command(
     for card in (*cards[1:], cards[0]):
         lines.append(f"{card.label}: {card.value} {card.unit}".rstrip())
         lines.append(textwrap.fill(card.sentence, 100, initial_indent="    ", subsequent_indent="    "))
+    if not whole:
+        voice.say("without the two geometries, which take half a minute more (--whole)")
     voice.result(values, *lines, "", f"report: {page} ({seconds:.0f} s; open it in a browser)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,7 +74,8 @@ def report_command(
         short = not has_fast_filter(result.probabilistic) if quick is None else quick
         if short and quick is None:
             voice.say(f"{result.name}: without gates, geometry and tuning, which take minutes (--whole)")
-        views.append(report_view(result, settings, voice, tune=tune, quick=short))
+        without = _LONG if short else () if tune else ("tuning",)
+        views.append(report_view(result, settings, voice, without))
     write_report(views, page, title, settings)
     size = f"{page.stat().st_size / 1e6:.1f} MB, {len(views)} run{'s' * (len(views) > 1)}"
     voice.result({"report": output, "runs": [numbers(run) for run in views]}, f"wrote {output} ({size})")
@@ -87,19 +89,18 @@ _WORDS = {
 }
 
 
+_LONG = ("diagnostics", "geometry", "tuning")
+
+
 def report_view(
-    result: Reconstruction,
-    settings: ReportSettings,
-    voice: Voice,
-    *,
-    tune: bool = True,
-    quick: bool = False,
+    result: Reconstruction, settings: ReportSettings, voice: Voice, without: Collection[str] = ()
 ) -> Run:
-    """Return all that the report shows of ``result``; what its folder holds already takes no time."""
+    """Return what the report shows of ``result``, except the analyses ``without``.
+
+    What its folder holds already takes no time.
+    """
 
     def announce(name: str) -> None:
         voice.say(f"{result.name}: {_WORDS.get(name, name)}")
 
-    long = ("diagnostics", "geometry", "tuning")
-    without = [name for name in long if quick or (name == "tuning" and not tune)]
     return result.view(settings, progress=voice.progress("tuning"), announce=announce, without=without)
