@@ -25,6 +25,7 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.core import event
+from numba.core.types import unliteral
 from threadpoolctl import ThreadpoolController
 
 from palrnn.engine import compile_time
@@ -65,8 +66,11 @@ def _compiled(function: F, **options: bool) -> F:
         copied._cache = PartCache(function, stamp)
         return copied
 
-    # other kernels that call it copy its code: they are told of another face of it, made when first wanted
-    compiled.get_call_template = lambda types, named: part().get_call_template(types, named)
+    # other kernels that call it copy its code: they are told of another face of it, made when first wanted;
+    # once for all constants that it is called with, which Numba would compile it for one by one
+    compiled.get_call_template = lambda types, named: part().get_call_template(
+        tuple(unliteral(each) for each in types), {name: unliteral(each) for name, each in named.items()}
+    )
     compiled.get_overload = lambda signature: part().get_overload(signature)
     return cast(F, compiled)
 

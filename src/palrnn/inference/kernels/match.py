@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import add, broadcast, div, fma, load, load_broadcast, mul, sqrt, store
@@ -26,7 +25,7 @@ from palrnn.inference.kernels.beliefs import place
 _PIVOTS = 6
 
 
-@njit(inline="always", error_model="numpy")
+@kernel
 def line(i):
     """Where row i of a triangle of lanes begins."""
     return i * (i + 1) // 2 * LANES

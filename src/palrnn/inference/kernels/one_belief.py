@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from palrnn.engine.kernel import kernel
 from palrnn.engine.lanes import broadcast, fma, lane_count, load, mul, store
@@ -57,8 +56,7 @@ def predict(arrays, t, Jt, B, mean, cov):
         mean[i] = moved[i] + h[i]
 
 
-# part of its callers, who call it for every row: a call would cost as much as the row
-@njit(inline="always", error_model="numpy")
+@kernel
 def combine(out, at, a, left, left_at, b, right, right_at, dim):
     """out[j] = a left[j] + b right[j] for j < dim, a multiple of 8, from the given position of each array."""
     x, y = broadcast(a), broadcast(b)
