@@ -171,6 +171,8 @@ def _valid_steps(
         # a step counts only if all before it did
         failed = (valid == horizon) & _too_far(seen, series[begin + ahead], variance, threshold)
         valid[failed] = ahead - 1
+        if (valid < horizon).all():
+            break
     return valid
 
 

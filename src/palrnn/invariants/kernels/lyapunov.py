@@ -9,9 +9,6 @@ import numpy as np
 from palrnn.engine.kernel import kernel
 from palrnn.engine.products import copy, product
 
-#: Parts of a unit vector below this are zero; the product of two that are not is still a normal number.
-FADED = 1e-140
-
 
 @kernel
 def orthonormalize(V, logs):
@@ -43,9 +40,7 @@ def orthonormalize(V, logs):
                 if left * left * dim > 0.5:
                     break
         for n in range(dim):
-            value = v[n] / left
-            # of a run at rest, what fades would become denormal numbers, which take ten times as long
-            v[n] = value if abs(value) > FADED else 0.0
+            v[n] /= left
 
 
 @kernel
