@@ -96,4 +96,4 @@ class Voice:
         """Say so if kernels have to be compiled, so that a first start does not look broken."""
         from palrnn.engine.kernel import on_compile
 
-        on_compile(lambda: self.say("compiling the kernels, once (a minute or so on a first start)"))
+        on_compile(lambda: self.say("compiling the kernels, once (ten to thirty seconds on a first start)"))
