@@ -51,6 +51,34 @@ def test_steps_and_rollouts(model):
     close(fast.states, plain.states)
 
 
+one_of_each = pytest.mark.parametrize("model", [MODELS[1], SHALLOW[0]], ids=repr)
+
+
+@one_of_each
+@pytest.mark.parametrize(("steps", "discard"), [(1, 0), (1, 1000), (1000, 0), (1001, 999), (700, 1500)])
+def test_rollouts_that_are_longer_than_a_block(model, steps, discard):
+    # slow enough that rounding does not grow, and pushed at random, so that steps are told apart
+    calm, rng = model.with_theta(0.3 * model.theta), np.random.default_rng(2)
+    pushes = rng.standard_normal((discard + steps, model.latent_dim))
+    fast, plain = both(
+        engine.rollout_from, calm, rng.standard_normal(model.latent_dim), steps, discard, pushes
+    )
+    assert fast.states.shape == (steps, model.latent_dim)
+    close(fast.states, plain.states)
+
+
+@one_of_each
+@pytest.mark.parametrize("discard", [0, 10, 1200])
+@pytest.mark.parametrize("step", [1, 999, 1000, 1001])
+def test_rollouts_that_leave_every_bound_around_the_end_of_a_block(model, step, discard):
+    calm, pushes = model.with_theta(0.3 * model.theta), np.zeros((2500, model.latent_dim))
+    pushes[step - 1] = 1e11
+    start = np.zeros(model.latent_dim)
+    fast, plain = both(engine.rollout_from, calm, start, 2500 - discard, discard, pushes)
+    assert fast.diverged_at == plain.diverged_at == step
+    assert fast.states.shape == plain.states.shape == (max(0, step - discard), model.latent_dim)
+
+
 @every_network
 @pytest.mark.parametrize("gate_std", [0.0, 0.5])
 def test_samples(model, gate_std):

@@ -119,19 +119,20 @@ def rollout_in_blocks(
     model: Surrogate, z1: Floats, steps: int, discard: int = 0, offsets: Floats | None = None
 ) -> Rollout:
     """Return `rollout_from`, by `advance` with one run: for families whose `advance` is compiled."""
-    states = np.empty((discard + steps, model.latent_dim))
-    states[0] = z1
-    for done in range(0, len(states), _BLOCK):
-        count = min(_BLOCK, len(states) - 1 - done)
-        block = states[done : done + count + 1]
-        if count > 0:
-            pushes = None if offsets is None else offsets[done : done + count, None]
-            block[1:] = advance(model, block[:1], count, pushes)[:, 0]
-        outside = ~(np.abs(block).max(axis=1) <= BOUND)
-        if outside.any():
-            end = done + int(outside.argmax())
-            return Rollout(states[discard : max(discard, end)], end)
-    return Rollout(states[discard:])
+    states, z = np.empty((steps, model.latent_dim)), z1
+    for done in range(0, discard + steps, _BLOCK):
+        count = min(_BLOCK, discard + steps - done)
+        pushes = None if offsets is None else offsets[done : done + count, None]
+        after = advance(model, z[None], count, pushes)[:, 0]
+        block, first = np.concatenate([z[None], after[:-1]]), max(0, done - discard)
+        outside = np.flatnonzero(~(np.abs(block).max(axis=1) <= BOUND))
+        end = int(outside[0]) if len(outside) else count
+        kept = block[max(0, discard - done) : end]
+        states[first : first + len(kept)] = kept
+        if end < count:
+            return Rollout(states[: first + len(kept)], done + end)
+        z = after[-1]
+    return Rollout(states)
 
 
 def biases(bias: Floats, offsets: Floats | None, axes: int = 1) -> Floats:
