@@ -117,7 +117,8 @@ def test_the_tune_command_raises_no_error_and_its_result_loads(folder, tmp_path,
     assert type(tuned.drift) is type(Reconstruction.load(folder / family).drift)
 
 
-@both_if_slow
+@pytest.mark.slow  # tests/runs/test_other_families.py writes a whole page of a family without kernels, too
+@both
 def test_the_report_has_every_section(folder, tmp_path, capsys, family):
     page = tmp_path / "page.html"
     words = ("report", folder / family, "--whole", "-o", page, "--config", folder / "tiny.toml", "-q")
