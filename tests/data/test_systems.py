@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -288,6 +289,12 @@ def test_a_system_is_found_by_name_and_survives_pickling(simulate, system, field
     assert make_system(system.name) == system
     assert system.customary_dt == dt
     assert pickle.loads(pickle.dumps(system)) == system
+
+
+@pytest.mark.parametrize("exponents", [(0.9056,), (-14.57, 0.0, 0.9056)])
+def test_exponents_of_a_system_are_all_of_them_in_descending_order(exponents):
+    with pytest.raises(ValueError, match="exponents must be all 3 in descending order"):
+        replace(lorenz63_system(), exponents=exponents)
 
 
 def test_the_exponents_of_the_literature_are_those_of_the_systems():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -91,30 +90,25 @@ def spectrum_floor(
     return _floor(couples, length, lambda a, b: spectrum_distance(a, b, sigma=sigma))
 
 
-def _floor(couples: list[tuple[Floats, ...]], length: int, score: Callable[[Floats, Floats], float]) -> Floor:
+def _floor(
+    couples: list[tuple[Floats, Floats]], length: int, score: Callable[[Floats, Floats], float]
+) -> Floor:
     values = np.array([score(a, b) for a, b in couples])
     values.flags.writeable = False
     return Floor(values, length)
 
 
-@lru_cache(maxsize=1)  # the two floors of a scorecard are of the same stretches
-def _simulated_couples(
-    source: System, length: int, pairs: int, dt: float, process_std: float, seed: int
-) -> list[tuple[Floats, ...]]:
-    how: dict[str, Any] = {"dt": dt, "process_std": process_std, "discard": SETTLE}
-    seeds = generator(seed).integers(0, 2**32, (pairs, 2)).tolist()
-    return [
-        (source.simulate(length, seed=a, **how), source.simulate(length, seed=b, **how)) for a, b in seeds
-    ]
-
-
 def _couples(
     source: System | ArrayLike, length: int, pairs: int, dt: float, process_std: float, seed: int
-) -> list[tuple[Floats, ...]]:
+) -> list[tuple[Floats, Floats]]:
     length, pairs = as_int(length, "length", least=2), as_int(pairs, "pairs", least=1)
     dt, process_std = as_float(dt, "dt", above=0.0), as_float(process_std, "process_std", least=0.0)
     if isinstance(source, System):
-        return _simulated_couples(source, length, pairs, dt, process_std, seed)
+        how: dict[str, Any] = {"dt": dt, "process_std": process_std, "discard": SETTLE}
+        seeds = generator(seed).integers(0, 2**32, (pairs, 2)).tolist()
+        return [
+            (source.simulate(length, seed=a, **how), source.simulate(length, seed=b, **how)) for a, b in seeds
+        ]
     series = as_series(source, "source", allow_nan=True)
     refuse_empty_columns([series], "source")
     first_whole_row(series, "source")

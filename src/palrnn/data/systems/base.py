@@ -49,6 +49,11 @@ class System:
     customary_dt: float = 0.01
     exponents: tuple[float, ...] | None = None
 
+    def __post_init__(self) -> None:
+        known = self.exponents
+        if known is not None and (len(known) != self.dim or list(known) != sorted(known, reverse=True)):
+            raise ValueError(f"exponents must be all {self.dim} in descending order, got {known}")
+
     @property
     def lyapunov(self) -> float | None:
         """The largest of its exponents in the literature."""
