@@ -28,13 +28,21 @@ from palrnn.tuning import Comparison, SAEMConfig, SAEMResult, TuningHistory
 
 
 def example_run(
-    name: str = "lorenz", *, dim: int = 3, seed: int = 0, columns: tuple[str, ...] | None = None
+    name: str = "lorenz",
+    *,
+    dim: int = 3,
+    seed: int = 0,
+    columns: tuple[str, ...] | None = None,
+    gates_each: int = 1,
 ) -> Run:
-    """Return a run over ``dim`` of Lorenz-63's coordinates, "generated" by the true system itself."""
+    """Return a run over ``dim`` of Lorenz-63's coordinates, "generated" by the true system itself.
+
+    Its codes are of three thresholds, with ``gates_each``.
+    """
     rng = np.random.default_rng(seed)
     columns = columns or ("x", "y", "z")[:dim]
     truth, made = lorenz63(6000, seed=seed)[:, :dim], lorenz63(6000, seed=seed + 100)[:, :dim]
-    codes = np.column_stack([made[:, 0] > c for c in (-6.0, 0.0, 6.0)])
+    codes = np.column_stack([made[:, 0] > c for c in (-6.0, 0.0, 6.0) for _ in range(gates_each)])
     noise = 0.1 * rng.standard_normal((600, dim))
     return Run(
         name=name,
