@@ -78,6 +78,9 @@ def test_a_report_leaves_out_what_takes_minutes_and_says_how_to_get_it(folder, t
     assert run(*words) == 0
     assert "without gates, geometry and tuning, which take minutes (--whole)" in capsys.readouterr().err
     assert '<section id="geometry"' not in (tmp_path / "short.html").read_text()
+    # and so does the same question in Python
+    Reconstruction.load(folder / "shallow").report(tmp_path / "python.html", TINY, progress=quiet)
+    assert '<section id="geometry"' not in (tmp_path / "python.html").read_text()
 
 
 def test_states_and_gates_are_smoothed(folder):

@@ -54,9 +54,9 @@ def report_command(
 
     The settings of the analyses are written beside the page, as OUTPUT.toml.
     """
-    from palrnn.inference import has_fast_filter
     from palrnn.report.document import check_report, numbers, write_report
     from palrnn.runs import Reconstruction, ReportSettings
+    from palrnn.runs.view import left_out
 
     voice = Voice(json, quiet)
     voice.compiling()
@@ -71,11 +71,10 @@ def report_command(
         results = [result.with_name(str(folder)) for result, folder in zip(results, runs, strict=True)]
     views = []
     for result in results:
-        short = not has_fast_filter(result.probabilistic) if quick is None else quick
-        if short and quick is None:
+        without = left_out(result, None if quick is None else not quick)
+        if without and quick is None:
             voice.say(f"{result.name}: without gates, geometry and tuning, which take minutes (--whole)")
-        without = _LONG if short else () if tune else ("tuning",)
-        views.append(report_view(result, settings, voice, without))
+        views.append(report_view(result, settings, voice, without if tune else (*without, "tuning")))
     write_report(views, page, title, settings)
     size = f"{page.stat().st_size / 1e6:.1f} MB, {len(views)} run{'s' * (len(views) > 1)}"
     voice.result({"report": output, "runs": [numbers(run) for run in views]}, f"wrote {output} ({size})")
@@ -87,9 +86,6 @@ _WORDS = {
     "geometry": "the two geometries",
     "tuning": "calibration and full tuning by evidence",
 }
-
-
-_LONG = ("diagnostics", "geometry", "tuning")
 
 
 def report_view(

@@ -346,10 +346,15 @@ class Reconstruction(RunState):
         path: str | os.PathLike[str],
         settings: ReportSettings | None = None,
         *,
+        whole: bool | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Write the HTML report, computing what has not been computed yet."""
-        write_report([self.view(settings, progress=progress)], path)
+        """Write the HTML report, computing what has not been computed yet.
+
+        ``whole`` says whether with gates, geometry and tuning; by default with them, except where they take
+        minutes: for families other than the AL-RNN.
+        """
+        write_report([self.view(settings, progress=progress, without=view.left_out(self, whole))], path)
 
     def view(
         self,

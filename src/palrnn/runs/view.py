@@ -15,7 +15,7 @@ import numpy as np
 from palrnn.engine.checks import Floats
 from palrnn.engine.gaps import first_whole_row
 from palrnn.geometry import IndefiniteInformationWarning
-from palrnn.inference import FewPathsWarning
+from palrnn.inference import FewPathsWarning, has_fast_filter
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Noise
 from palrnn.model.engine import codes
@@ -31,8 +31,18 @@ if TYPE_CHECKING:
 
 _VERSIONED = ("palrnn", "numpy", "scipy", "numba", "plotly")
 _STEPS, _DISCARD = 6000, 1000
+#: What takes minutes for a family without a compiled filter.
+LONG = ("diagnostics", "geometry", "tuning")
 #: Where the settings of an analysis are called otherwise.
 _SETTINGS = {"diagnostics": "filter"}
+
+
+def left_out(run: Reconstruction, whole: bool | None) -> tuple[str, ...]:
+    """Return the analyses that a report leaves out: what is `LONG`, unless ``whole``.
+
+    If that is None, they are left out where they would take minutes.
+    """
+    return () if (has_fast_filter(run.probabilistic) if whole is None else whole) else LONG
 
 
 def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
