@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import warnings
@@ -196,7 +197,8 @@ def test_a_command_without_standard_error_still_gives_its_result(tmp_path):
     model = palrnn.ALRNN([0.5], [[0.0]], [0.1], [[1.0]], 0)
     palrnn.save_checkpoint(tmp_path / "model.safetensors", model)
     np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((60, 1)))
-    line = f"{sys.executable} -m palrnn.cli.main filter model.safetensors x.npy --particles 4 -o out 2>&-"
+    python = shlex.quote(sys.executable)  # there may be a space in its path
+    line = f"{python} -m palrnn.cli.main filter model.safetensors x.npy --particles 4 -o out 2>&-"
     done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "Log evidence" in done.stdout
