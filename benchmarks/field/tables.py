@@ -69,8 +69,8 @@ def _end(each: Models) -> list[str]:
 
 
 _BESIDE = (
-    "models | D_stsp, published | D_stsp, ours (range) | floor | D_H, published | D_H, ours (range) | floor "
-    "| alive | s"
+    "models | D_stsp, published | D_stsp, ours (range) | floor "
+    "| D_H, published | D_H, ours (range) | its floor | alive | s"
 )
 
 
@@ -81,7 +81,7 @@ def _lorenz(found: Results) -> str:
 
 
 def _column(found: Results) -> str:
-    columns = "series | lags, delay | models | good | D_stsp (range) | floor | D_H (range) | floor "
+    columns = "series | lags, delay | models | good | D_stsp (range) | floor | D_H (range) | its floor "
     rows = []
     for (name, _), each in found.items():
         own = [one | {"exponent": one["exponents"][0]} for one in each]
@@ -170,7 +170,7 @@ def _real(found: Results) -> str:
 
 
 def _trials(found: Results) -> str:
-    columns = "flow | rows | settings | D_stsp | floor | D_H | floor | largest exponent | true | alive"
+    columns = "flow | rows | settings | D_stsp | floor | D_H | its floor | largest exponent | true | alive"
     listed = [one for each in found.values() for one in each]
     rows = [
         [
