@@ -61,11 +61,18 @@ def with_place(text: str, name: str, content: str) -> str:
     return re.sub(f"{begin}.*?{end}", lambda _: f"{begin}\n{content}\n\n{end}", text, flags=re.S)
 
 
+def beside(row: Row) -> str:
+    """Return our median score, its floor, and what was published."""
+    ours = row["D_stsp, ours (range)"].partition(" (")[0]
+    return f"{ours} ({row['floor']}); published: {row['D_stsp, published']}"
+
+
 def field() -> str:
     """How good: the summary of docs/field.md, or what other pages have while there is none."""
     page = DOCS / "field.md"
     if page.exists() and "<!-- summary -->" in page.read_text():
         return re.sub(r"\]\((?!http|#)", "](docs/", place(page.read_text(), "summary"))
+    families = {"alrnn": "AL-RNN", "shallow": "plain shallow PLRNN"}
     lines = ["| learned from | model | models | D_stsp, median (floor) | alive after 100,000 steps |"]
     lines.append("|---|---|---|---|---|")
     alive = "alive from 10 of 10 starts"
@@ -75,10 +82,11 @@ def field() -> str:
         score = f"{row['D_stsp, median (range)'].partition(' (')[0]} ({row['floor']})"
         lines.append(f"| {row['series']} | AL-RNN | {row['models']} | {score} | {row[alive]} |")
     for row in rows_with(DOCS / "field.md", "gates P", "D_stsp, published"):
-        ours = row["D_stsp, ours (range)"].partition(" (")[0]
-        score = f"{ours} ({row['floor']}); published: {row['D_stsp, published']}"
-        model = f"AL-RNN of 20 units, {row['gates P']} gates"
-        lines.append(f"| lorenz63, 5% noise | {model} | {row['models']} | {score} | {row['alive']} |")
+        model = f"lorenz63, 5% noise | AL-RNN of 20 units, {row['gates P']} gates"
+        lines.append(f"| {model} | {row['models']} | {beside(row)} | {row['alive']} |")
+    for row in rows_with(DOCS / "field.md", "context", "D_stsp, published"):
+        model = f"{row['context']}, {row['rows']} rows | {families[row['family']]}"
+        lines.append(f"| {model} | {row['models']} | {beside(row)} | {row['alive']} |")
     for row in rows_with(DOCS / "field.md", "method", "flows", "good"):
         if row["method"] == "palrnn, defaults":
             near = f"{row['good']} good: within 0.5 of the floor, exponent within 15 %"
