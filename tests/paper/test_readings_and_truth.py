@@ -15,7 +15,7 @@ from palrnn.paper.models import Regime
 from palrnn.paper.presets import load_preset
 from palrnn.paper.series import training_series
 from palrnn.paper.studies.forcing import ForcingStudy, Unit, effective_rank, measure_spectra
-from palrnn.paper.studies.noise import front
+from palrnn.paper.studies.noise import NoiseStudy, front
 from palrnn.paper.studies.readings.comparison import best_reading, claims_by_reading, readings_listing
 from palrnn.paper.studies.survival.listings import fates_listing, telling_listing
 from palrnn.paper.studies.truth import TruthStudy, measure_truth
@@ -128,3 +128,30 @@ def test_the_living_are_counted_and_told_by_what_tells_them() -> None:
 def test_the_front_holds_what_nothing_beats_in_both() -> None:
     evidence, distance = np.array([1.0, 2.0, 3.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0, 3.0, 3.0])
     assert front(evidence, distance).tolist() == [True, True, True, False, True]
+
+
+def test_tuned_drifts_are_counted_against_the_noise_fitted_alone_from_the_same_start():
+    preset = load_preset("paper")
+    study = NoiseStudy(preset)
+    # two models: evidence and D_stsp of the noise fitted alone, then of one way that tunes the drift
+    points = {
+        "noise at its maximum": [(0.5, 2.0), (0.6, 3.0)],
+        "full, ridge per window": [(0.7, 1.0), (0.8, 9.0)],
+        "untuned": [(0.1, 1.0), (0.1, 1.0)],
+    }
+    rows = [
+        {"process_std": 0.1, "observation_std": model, "length": 64, "way": way}
+        | {"start_process_std": start, "start_gate_std": start, "evidence": evidence - start, "dstsp": dstsp}
+        | {"fitted_process_std": 0.1, "lyapunov": 0.9}
+        for start in (0.02, 0.1)
+        for way, pairs in points.items()
+        for model, (evidence, dstsp) in enumerate(pairs)
+        # from the larger start nothing was fitted alone: no comparison
+        if not (start == 0.1 and way == "noise at its maximum")
+    ]
+    _, listing = study.listings({"noise": pd.DataFrame(rows)})
+    (row,) = listing.rows
+    assert row[:3] == ["full, ridge per window", "0.02, 0.02", "64"]
+    assert row[3:5] == ["0.730 (0.530)", "5.00 (2.50)"]
+    # one of two keeps its attractor; both have more evidence, one of them a smaller D_stsp, too
+    assert row[5:] == ["1 of 2", "2 of 2", "1 of 2"]

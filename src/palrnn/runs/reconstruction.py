@@ -349,11 +349,7 @@ class Reconstruction(RunState):
         whole: bool | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Write the HTML report, computing what has not been computed yet.
-
-        ``whole`` says whether with gates, geometry and tuning; by default with them, except where they take
-        minutes: for families other than the AL-RNN.
-        """
+        """Write the HTML report; by default (``whole=None``) without what takes minutes (`view.left_out`)."""
         write_report([self.view(settings, progress=progress, without=view.left_out(self, whole))], path)
 
     def view(

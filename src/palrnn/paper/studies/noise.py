@@ -33,8 +33,11 @@ from palrnn.tuning import NoiseFitConfig, SAEMConfig, fit_noise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 FIT = Kind("fit", "palrnn.paper.studies.noise:fit_model_noise", ".safetensors")
+# nats: the models of teacher forcing that keep their attractor have about 2
+_LOST = 5.0
 
 
 class Start(Config):
@@ -199,7 +202,35 @@ class NoiseStudy(Study[NoiseSettings]):
         )
         columns = ["way", "start: process, gate", "n", "evidence", "D_stsp", "Lyapunov error"]
         columns += ["process noise at the end", "front"]
-        return [Listing(OPEN, "What the start noise decides", words, columns, rows)]
+        return [Listing(OPEN, "What the start noise decides", words, columns, rows), *self._by_length(noise)]
+
+    def _by_length(self, noise: DataFrame) -> list[Listing]:
+        """Ways that tune the drift beside the noise fitted alone from the same start, by length of window."""
+        alone = [way.name for way in self.settings.ways if way.fit is not None]
+        tuned = [w.name for w in self.settings.ways if w.saem and w.saem.configuration != "baseline"]
+        if not (alone and tuned):
+            return []
+        model, start = ["process_std", "observation_std"], ["start_process_std", "start_gate_std"]
+        fitted = noise[noise["way"] == alone[0]][[*model, *start, "length", "evidence", "dstsp"]]
+        both = noise[noise["way"].isin(tuned)].merge(
+            fitted, on=[*model, *start, "length"], suffixes=("", "_alone")
+        )
+        rows = []
+        for (way, process, gate, length), part in both.groupby(["way", *start, "length"], sort=False):
+            more, nearer = part["evidence"] > part["evidence_alone"], part["dstsp"] < part["dstsp_alone"]
+            middle = part[["evidence", "evidence_alone", "dstsp", "dstsp_alone"]].median()
+            cells = [f"{middle['evidence']:.3f} ({middle['evidence_alone']:.3f})"]
+            cells += [f"{middle['dstsp']:.2f} ({middle['dstsp_alone']:.2f})"]
+            counts = ((part["dstsp"] < _LOST).sum(), more.sum(), (more & nearer).sum())
+            cells += [f"{count} of {len(part)}" for count in counts]
+            rows.append([way, f"{process:g}, {gate:g}", f"{length}", *cells])
+        words = (
+            f"Medians over models, and in brackets those of `{alone[0]}` from the same start, which does not "
+            f"change the drift; a D_stsp of {_LOST:g} or more counts as a lost attractor."
+        )
+        columns = ["way", "start: process, gate", "length", "evidence (noise alone)", "D_stsp (noise alone)"]
+        columns += ["attractor kept", "more evidence", "more evidence and smaller D_stsp"]
+        return [Listing(OPEN, "Tuning the drift, by the length of windows", words, columns, rows)]
 
     def figures(self, tables: Tables) -> dict[str, Figure]:
         """Draw evidence against D_stsp."""
