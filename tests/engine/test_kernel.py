@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from threadpoolctl import threadpool_info
 
 import palrnn.engine.kernel as home
 import palrnn.model.kernels.alrnn
-from palrnn.engine.kernel import kernel, pin_blas, source_stamp
+from palrnn.engine.kernel import _import_statements, kernel, pin_blas, source_stamp
 
 
 @kernel
@@ -96,6 +98,18 @@ def test_a_change_elsewhere_renews_nothing(package):
     assert _python(_RUN, package) == "compiling\n4.0"
     (package / "rooms" / "__init__.py").write_text("VERSION = 2\n")
     assert _python(_RUN, package) == "4.0"
+
+
+def test_no_import_of_the_package_is_overlooked():
+    for file in Path(palrnn.__file__).parent.rglob("*.py"):
+        found: dict[str, set[str]] = {}
+        for module, names in _import_statements(file.read_bytes()):
+            found[module] = found.get(module, set()) | set(names)
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                assert {alias.name for alias in node.names} <= found.keys(), file
+            elif isinstance(node, ast.ImportFrom) and node.names[0].name != "*":
+                assert {alias.name for alias in node.names} <= found[node.module], file
 
 
 def test_a_change_of_the_compiler_flags_renews_every_kernel_of_the_package(monkeypatch, tmp_path):

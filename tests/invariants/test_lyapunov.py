@@ -151,7 +151,7 @@ def test_it_equals_library_qr_along_the_rollout():
     states = model.rollout(x1, steps).states
     assert len(np.unique(model.codes(states), axis=0)) > 1
     rng = np.random.default_rng(np.random.SeedSequence(9, spawn_key=(1,)))
-    directions = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    directions = np.linalg.qr(rng.standard_normal((6, 6)).T)[0]
     expected = np.sort(qr_exponents(model.jacobian(states), directions) / 0.5)[::-1]
     np.testing.assert_allclose(result.exponents, expected, rtol=1e-9)
 
@@ -160,8 +160,26 @@ def test_the_k_largest_are_the_first_of_all():
     model = _model(seed=4)
     whole = lyapunov_spectrum(model, np.zeros(2), steps=3000, dt=1.0)
     some = lyapunov_spectrum(model, np.zeros(2), steps=3000, dt=1.0, k=2)
-    np.testing.assert_allclose(some.exponents, whole.exponents[:2], atol=2e-3)
+    np.testing.assert_allclose(some.exponents, whole.exponents[:2], rtol=1e-9)
     assert some.dimension == 6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_as_many_as_the_dimension_takes_tell_the_dimension(seed):
+    model = _model(seed=seed)
+    whole = lyapunov_spectrum(model, np.zeros(2), steps=3000, dt=1.0)
+    some = lyapunov_spectrum(model, np.zeros(2), steps=3000, dt=1.0, k="dimension")
+    assert some.kaplan_yorke == pytest.approx(whole.kaplan_yorke, rel=1e-9)
+    assert len(some.exponents) >= 4
+
+
+def test_more_exponents_are_taken_until_their_sum_is_negative():
+    # five directions grow and one shrinks: no fewer than all six tell the dimension
+    growing = np.diag([1.1, 1.1, 1.1, 1.1, 1.1, 0.1])
+    model = ALRNN(np.zeros(6), growing, np.zeros(6), np.eye(6)[:, :2], 0)
+    found = lyapunov_spectrum(model, np.zeros(2), steps=30, discard=20, dt=1.0, k="dimension")
+    assert len(found.exponents) == 6
+    assert found.kaplan_yorke == pytest.approx(5 + 5 * np.log(1.1) / -np.log(0.1), rel=1e-6)
 
 
 def test_sampled_gates_at_zero_width_and_no_noise_are_the_hard_rollout():

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracles.plain_invariants import slow_spectrum_distance
+from scipy.ndimage import gaussian_filter1d
 
 from palrnn import lorenz63, spectrum_distance
 from palrnn.invariants import power_spectrum, spectrum_distances
@@ -13,6 +14,15 @@ def test_it_equals_the_definition_written_out():
     expected = slow_spectrum_distance(generated, reference, 5.0)
     # the definition's 1 - overlap cancels: 1e-16 there is 1e-8 in its root, at distances of 0.1
     assert spectrum_distance(generated, reference, sigma=5) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("sigma", [0.01, 0.3, 2.0, 20.0])
+def test_it_is_smoothed_as_scipy_smooths(sigma):
+    x = lorenz63(301)
+    power = np.abs(np.fft.rfft((x - x.mean(axis=0)) / x.std(axis=0), axis=0)) ** 2
+    smooth = gaussian_filter1d(power, sigma, axis=0)
+    expected = smooth / smooth.sum(axis=0)
+    np.testing.assert_allclose(power_spectrum(x, sigma=sigma), expected, rtol=1e-9, atol=1e-14)
 
 
 def test_identical_series_are_at_distance_zero_exactly():

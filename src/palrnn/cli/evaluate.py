@@ -39,7 +39,9 @@ def evaluate_command(
     lyapunov: Annotated[
         float | None, typer.Option(help="The largest true exponent, where no system tells it.")
     ] = None,
-    exponents: Annotated[int | None, typer.Option(help="How many Lyapunov exponents (all).")] = None,
+    exponents: Annotated[
+        int | None, typer.Option(help="How many Lyapunov exponents (as many as their dimension takes).")
+    ] = None,
     pairs: Annotated[int | None, typer.Option(help="Pairs of true stretches behind each floor (20).")] = None,
     long_steps: Annotated[
         int | None, typer.Option(help="Steps of the runs that show whether the model lives (100000).")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import gc
 import importlib
 import os
 import sys
@@ -39,6 +40,8 @@ _COMMANDS = (
 )
 
 _USAGE, _INTERRUPTED = 2, 130
+#: New objects after which Python looks for garbage in cycles (700 by itself).
+_OBJECTS = 1_000_000
 
 for _name in _COMMANDS:
     importlib.import_module(f"palrnn.cli.{_name}")
@@ -50,7 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in words
     if debug:
         words.remove("--debug")
-    with warnings.catch_warnings(), _every_stream():
+    with warnings.catch_warnings(), _every_stream(), _rare_collections():
         if not debug:
             warnings.showwarning = _warn
         if {"-q", "--quiet"} & set(words):
@@ -70,6 +73,17 @@ def _every_stream() -> Iterator[None]:
         finally:
             for name in missing:
                 setattr(sys, name, None)
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for garbage rarely: imports and the compiler make many objects that stay, for a second of looks."""
+    before = gc.get_threshold()
+    gc.set_threshold(_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _run(words: list[str], debug: bool) -> int:

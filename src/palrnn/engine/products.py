@@ -79,5 +79,19 @@ def copy(typing: Any, source: Any, out: Any) -> Any:
     return types.void(source, out), generate
 
 
+@intrinsic
+def clear(typing: Any, out: Any) -> Any:
+    """``out[:] = 0``, a contiguous array of numbers."""
+    if not isinstance(out, types.Array) or not isinstance(out.dtype, types.Number) or not _contiguous(out):
+        raise TypingError(f"clear takes a contiguous array of numbers, got {out}")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        whole = make_array(out)(context, builder, arguments[0])
+        cgutils.memset(builder, whole.data, builder.mul(whole.itemsize, whole.nitems), 0)
+        return context.get_dummy_value()
+
+    return types.void(out), generate
+
+
 def _contiguous(*kinds: Any) -> bool:
     return all(kind.layout in "CF" for kind in kinds)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,11 @@ _TRACE_POINTS = 200
 _TAPERS = 5
 _LEAST_STEPS = 20
 _CHUNK = 10_000
+#: How many exponents to begin with, where as many are wanted as the dimension takes.
+_FEW = 4
+
+#: How many exponents: so many, as many as the Kaplan-Yorke dimension takes, or all.
+HowMany = int | Literal["dimension"] | None
 
 
 class DivergenceError(ArithmeticError):
@@ -103,11 +108,13 @@ def lyapunov_spectrum(
     steps: int = 10_000,
     discard: int = 1000,
     dt: float = 0.01,
-    k: int | None = None,
+    k: HowMany = None,
     process_noise: bool = True,
     seed: int = 0,
 ) -> LyapunovSpectrum:
     """Return the ``k`` largest (by default all) Lyapunov exponents along ``steps`` steps after ``discard``.
+
+    ``k="dimension"`` are as many as the Kaplan-Yorke dimension takes, at least one more than are observed.
 
         lambda_i = 1 / (steps * dt) * sum_t log abs(R_t,ii),   J_t Q_{t-1} = Q_t R_t
 
@@ -131,9 +138,18 @@ def lyapunov_spectrum(
     else:
         run = _ModelRun(model, x1, inputs, process_noise, seed)
     dim = len(run.z)
+    if k == "dimension":
+        seen = dim if isinstance(model, System) else drift_of(model).observed_dim
+        how: dict[str, Any] = {"inputs": inputs, "steps": steps, "discard": discard, "dt": dt, "seed": seed}
+        how["process_noise"] = process_noise
+        count = min(dim, max(_FEW, seen + 1))
+        while (found := lyapunov_spectrum(model, x1, k=count, **how)).kaplan_yorke is None:
+            count = min(dim, 2 * count)
+        return found
     k = dim if k is None else as_int(k, "k", least=1, most=dim)
-    # random directions: those along the axes can be invariant, and then never see the others' growth
-    V = np.ascontiguousarray(np.linalg.qr(generator(seed, 1).standard_normal((dim, k)))[0].T)
+    # random directions: those along the axes can be invariant, and then never see the others' growth; the
+    # first are the same however many there are
+    V = np.ascontiguousarray(np.linalg.qr(generator(seed, 1).standard_normal((k, dim)).T)[0].T)
     _carry(run, V, discard, 0, discard + 1, np.zeros((1, k)))
     block = math.ceil(steps / _TRACE_POINTS)
     sums = np.zeros((math.ceil(steps / block), k))
@@ -206,7 +222,7 @@ def carried(
 ) -> int:
     """Carry ``z (M,)`` and the tangent rows ``V (k, M)`` through ``steps`` steps, in place.
 
-    V <- V J(c_t)^T and z <- J(c_t) z + b(c_t) + process_t; the arguments are those of
+    V <- V J(c_t)^T and z <- J(c_t) z + b(c_t) + process_t; ``first``, ``block`` and ``sums`` are as in
     `kernels.alrnn_tangents`. Return the step at which z left every bound, or -1.
     """
     piece, (gate_std, process, uniforms) = pieces(drift), noises
@@ -225,11 +241,14 @@ def carried(
 def _(
     drift: ALRNN, noises: Noises, steps: int, z: Floats, V: Floats, first: int, block: int, sums: Floats
 ) -> int:
-    WT = np.ascontiguousarray(drift.W.T)
-    room = (np.empty_like(WT), np.empty_like(V), np.empty_like(z))
-    return kernels.alrnn_tangents(
-        drift.A, WT, drift.h, drift.gated, *noises, steps, BOUND, z, V, first, block, sums, room
+    rows = np.concatenate([V, z[None]])
+    room = (np.empty_like(rows), np.empty_like(rows), np.ones_like(z))
+    across = np.ascontiguousarray(drift.W.T)
+    diverged = kernels.alrnn_tangents(
+        drift.A, across, drift.h, drift.gated, *noises, steps, BOUND, rows, first, block, sums, room
     )
+    V[:], z[:] = rows[:-1], rows[-1]
+    return diverged
 
 
 class _SystemRun:

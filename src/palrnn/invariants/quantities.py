@@ -18,7 +18,7 @@ from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_instance, as_int, as_series, as_shape
 from palrnn.engine.gaps import first_whole_row
 from palrnn.invariants.free_run import free_run
-from palrnn.invariants.lyapunov import DivergenceError, LyapunovSpectrum, lyapunov_spectrum
+from palrnn.invariants.lyapunov import DivergenceError, HowMany, LyapunovSpectrum, lyapunov_spectrum
 from palrnn.invariants.spectrum import spectrum_distance
 from palrnn.invariants.state_space import StateSpaceDivergence, dstsp
 from palrnn.model import PALRNN, Surrogate, drift_of
@@ -87,7 +87,7 @@ def quantities_of_interest(
     steps: int | None = None,
     discard: int = 1000,
     dt: float = 0.01,
-    k: int | None = 1,
+    k: HowMany = 1,
     observation_noise: bool = False,
     bins: int = 30,
     smoothing: float = 1e-5,
@@ -130,7 +130,7 @@ def quantities_from(
     steps: int,
     discard: int,
     dt: float,
-    k: int | None = 1,
+    k: HowMany = 1,
     observation_noise: bool = False,
     sigma: float = 20.0,
     seed: int = 0,

@@ -18,7 +18,7 @@ from palrnn.engine.seeds import generator
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import SETTLE, Floor, dstsp_floor, spectrum_floor
 from palrnn.invariants.free_run import drives_from
-from palrnn.invariants.lyapunov import LyapunovSpectrum, reference_spectrum
+from palrnn.invariants.lyapunov import HowMany, LyapunovSpectrum, reference_spectrum
 from palrnn.invariants.over_starts import StartScores, scores_over_starts
 from palrnn.invariants.prediction import PredictionError, prediction_error
 from palrnn.invariants.quantities import Quantities, quantities_of_interest
@@ -160,7 +160,7 @@ def scorecard(
     process_std: float = 0.0,
     lyapunov: float | None = None,
     pairs: int = 20,
-    k: int = 3,
+    k: HowMany = 3,
     n: int = 20,
     bins: int = 30,
     smoothing: float = 1e-5,
@@ -207,7 +207,8 @@ def scorecard(
     common["delay"] = delay_for(truth)
     run = common | {"standardizer": standardizer, "discard": discard, "dt": dt, "seed": seed}
     run["inputs"] = drive
-    run["k"] = min(as_int(k, "k", least=1), drift.latent_dim)
+    asked = k if k is None or k == "dimension" else min(as_int(k, "k", least=1), drift.latent_dim)
+    run["k"] = asked
     hard = quantities_of_interest(drift, truth, **run)
     sampled = quantities_of_interest(model, truth, **run) if isinstance(model, PALRNN) else None
     floor: dict[str, Any] = {

@@ -211,12 +211,13 @@ class _Runs:
                 for s in np.flatnonzero(outside.any(axis=0)):
                     self.diverged.setdefault(int(s), done + int(outside[:, s].argmax()) + 1)
                     states[:, s] = 0.0
-            moving = moving and not (drives is None and (states[-1] == states[-2:][0]).all())
             z = states[-1]
             thin.append(states[self.stride - 1 - done % self.stride :: self.stride])
             begin = steps - max(2, int(_LAST * steps)) - done
             if begin < len(states):
-                last.append(states[max(0, begin) :])
+                # an end that never moves is told by one state
+                last.append(states[max(0, begin) :] if moving or begin < 0 else states[-1:])
+            moving = moving and not (drives is None and (states[-1] == states[-2:][0]).all())
             done += count
             if len(self.diverged) == len(starts):
                 break

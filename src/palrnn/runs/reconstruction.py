@@ -185,7 +185,7 @@ class Reconstruction(RunState):
                 dt=self.dt or 1.0,
                 process_std=self.record.process_std if process_std is None else process_std,
                 lyapunov=lyapunov,
-                k=chosen.exponents or self.drift.latent_dim,
+                k=chosen.exponents or "dimension",
                 n=ahead,
                 **chosen.model_dump(include=_HANDED_ON),
             )

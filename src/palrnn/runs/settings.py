@@ -15,9 +15,10 @@ from palrnn.runs.record import TuningSettings
 
 
 class InvariantSettings(Config):
-    """A free run of ``steps`` after ``discard``, its ``exponents`` (None: all), forecasts ``ahead``, floors.
+    """A free run of ``steps`` after ``discard``, its ``exponents``, forecasts ``ahead``, floors.
 
-    From ``starts`` the model runs as long, and for ``long_steps``, to see whether it lives.
+    ``exponents`` are as many as the Kaplan-Yorke dimension takes, or so many. From ``starts`` the model runs
+    as long, and for ``long_steps``, to see whether it lives.
 
     ``process_std`` is the noise of the true system (None: that of the data), ``lyapunov`` its largest
     exponent, where no system tells it.

@@ -23,6 +23,7 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
+from palrnn.engine.products import clear
 from palrnn.engine.vector_code import REGISTER_BYTES
 from palrnn.forcing.kernels.steps import FOUR, add_outer, advance, retreat
 
@@ -45,7 +46,8 @@ def fold(theta, dim, gated, count, ahead, back, wide):
     """
     number = theta.dtype.type
     free, width = dim - gated, ahead.shape[0]
-    ahead[:], back[:] = number(0.0), number(0.0)
+    clear(ahead)
+    clear(back)
     for i in range(dim):
         for j in range(dim):
             weight = theta[dim + i * dim + j]
@@ -99,12 +101,11 @@ def forced_rollout(theta, dim, series, gaps, drive, starts, tau, alpha, room):
     is not seen. ``phi (2, rows, width)`` is scratch. Loss: the squared error summed over N, averaged over the
     T - 1 predictions and the batch, or over as many as were seen (`predictions`).
     """
-    ahead, _, wide, phi, inputs, states, _, errors, _, _ = room
+    ahead, _, wide, phi, inputs, states, _, errors, _, _, (E, every, _, _, _) = room
     length, rows, width = states.shape
     batch, seen, count = starts.shape[0], series.shape[1], drive.shape[1]
     keep = theta.dtype.type(1.0) - alpha
-    E = theta[dim * (dim + 2 + count) :].reshape((dim, seen))
-    states[0] = theta.dtype.type(0.0)
+    clear(states[0])
     for b in range(rows):
         for i in range(seen, dim):
             for n in range(seen):
@@ -131,7 +132,6 @@ def forced_rollout(theta, dim, series, gaps, drive, starts, tau, alpha, room):
                         states[end, b, n] = mixed
                         phi[end % 2, b, n] = wide[2, n] if mixed < wide[2, n] else mixed
     total = 0.0
-    every = errors.reshape(errors.size)
     for k in range(batch * seen, every.size):
         total += np.float64(every[k]) * np.float64(every[k])
     if gaps is None:
@@ -157,18 +157,18 @@ def forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, grad
     Adjoints of units that stay closed shrink geometrically: below ``tiny`` they are set to zero before they
     reach denormal numbers, which would slow every product.
     """
-    _, back, wide, _, inputs, states, adjoint, errors, part, sums = room
+    _, back, wide, _, inputs, states, adjoint, errors, part, sums, (_, _, dW, dC, dE) = room
     length, rows, width = states.shape
     (_, batch, seen), free, number = errors.shape, dim - gated, states.dtype.type
     keep, scale = number(1.0) - alpha, number(2.0 / ((length - 1) * batch))
     if gaps is not None:
         scale = number(2.0 / weight)
-    sums[:], gradient[:], part[:] = number(0.0), number(0.0), number(0.0)
+    clear(sums)
+    clear(gradient)
+    clear(part)
+    clear(adjoint[length - 1])
     for i in range(width):
         sums[1, i] = tiny
-    dW = gradient[dim : dim + dim * dim].reshape((dim, dim))
-    dC = gradient[dim * (dim + 2) : dim * (dim + 2 + count)].reshape((dim, count))
-    adjoint[length - 1] = number(0.0)
     for b in range(batch):
         for n in range(seen):
             adjoint[length - 1, b, n] = scale * errors[length - 1, b, n]
@@ -187,18 +187,27 @@ def forced_adjoint(dim, gated, count, gaps, weight, tau, alpha, tiny, room, grad
         # on a free unit z = phi*(z): the two derivatives are one
         gradient[i] = dW[i, i] if i < free else sums[3, i]
         gradient[dim + dim * dim + i] = sums[2, i]
-    dE = gradient[dim * (dim + 2 + count) :].reshape((dim, seen))
     for b in range(batch):
         for i in range(seen, dim):
             for n in range(seen):
                 dE[i, n] += adjoint[0, b, i] * inputs[0, b, n]
 
 
-def workspace(theta, dim, seen, count, batch, length, tau):
-    """Room for a batch: ahead, back, wide, phi, inputs, states, adjoint, errors, part, sums.
+def workspace(theta, gradient, dim, seen, count, batch, length, tau):
+    """Room for a batch: ahead, back, wide, phi, inputs, states, adjoint, errors, part, sums, and views.
 
-    It is made outside of kernels: what makes arrays need not be compiled then.
+    The views are E in ``theta``, all errors in one row, and dW, dC and dE in ``gradient``. All is made
+    outside of kernels: what makes arrays need not be compiled then.
     """
+    embedding, across = dim * (dim + 2 + count), dim * (dim + 2)
+    errors = np.zeros((length, batch, seen), theta.dtype)
+    views = (
+        theta[embedding:].reshape((dim, seen)),
+        errors.reshape(-1),
+        gradient[dim : dim + dim * dim].reshape((dim, dim)),
+        gradient[across:embedding].reshape((dim, count)),
+        gradient[embedding:].reshape((dim, seen)),
+    )
     kind, width, rows = theta.dtype, whole_lanes(dim + count, theta, 2), -(-batch // FOUR) * FOUR
     return (
         np.empty((width, width), kind),
@@ -208,16 +217,17 @@ def workspace(theta, dim, seen, count, batch, length, tau):
         np.empty(((length - 1) // tau + 1, rows, seen), kind),
         np.empty((length, rows, width), kind),
         np.empty((length, rows, width), kind),
-        np.zeros((length, batch, seen), kind),
+        errors,
         np.empty((width, width), kind),
         np.empty((4, width), kind),
+        views,
     )
 
 
 @kernel
 def evaluate(theta, dim, gated, series, gaps, drive, starts, noise, tau, alpha, tiny, room, gradient):
     """Return the loss of one batch and fill ``gradient``, unless that has length 0."""
-    ahead, back, wide, _, inputs, states, _, _, _, _ = room
+    ahead, back, wide, _, inputs, states, _, _, _, _, _ = room
     count = drive.shape[1]
     fold(theta, dim, gated, count, ahead, back, wide)
     read_inputs(series, starts, noise, tau, inputs)

@@ -57,11 +57,12 @@ def workspace(theta, sizes, data, batch, length, tau):
     """
     (dim, gated, hidden, _), (x, _, drive) = sizes, data
     shape = (x.shape[1], drive.shape[1], batch, length, tau)
+    gradient = np.empty_like(theta)
     if gated is not None:
-        own = rollout.workspace(theta, dim, *shape)
+        own = rollout.workspace(theta, gradient, dim, *shape)
     else:
         own = shallow.workspace(theta, dim, hidden, *shape)
-    return own, np.empty((0, batch, x.shape[1]), theta.dtype), np.empty_like(theta)
+    return own, np.empty((0, batch, x.shape[1]), theta.dtype), gradient
 
 
 @kernel

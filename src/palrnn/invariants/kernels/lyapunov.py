@@ -72,50 +72,42 @@ def _reduced(V, i, norm):
 
 @kernel
 def alrnn_tangents(
-    A, WT, h, gated, gate_std, process, uniforms, steps, bound, z, V, first, block, sums, room
+    A, WT, h, gated, gate_std, process, uniforms, steps, bound, rows, first, block, sums, room
 ):
-    """Carry ``z (M,)`` and the tangent rows ``V (k, M)`` through ``steps`` steps of an AL-RNN, in place.
+    """Carry the ``rows (k + 1, M)`` through ``steps`` steps of an AL-RNN: k tangents, and last the state.
 
-        V <- V J_t^T,   J_t = A + W D(c_t) (eq. a1:stepjacobian),   z <- J_t z + h + process_t
+        v <- J_t v,   J_t = A + W D(c_t) (eq. a1:stepjacobian),   z <- J_t z + h + process_t
 
     ``WT (M, M)`` is W transposed. ``uniforms (steps, P)`` decide probit gates of width ``gate_std`` (hard
     ones if it is 0, or if uniforms has no rows); ``process (steps, M)`` is scaled noise and what inputs add,
     or has no rows. Step t adds its log |R_ii| to row ``(first + t) // block`` of ``sums (., k)``. Return the
-    step at which z left ``bound``, or -1. ``room`` is scratch: (M, M), (k, M) and (M,).
+    step at which z left ``bound``, or -1. ``room`` is scratch: twice (k + 1, M), and ones (M,).
     """
-    dim = z.shape[0]
+    last, dim = rows.shape[0] - 1, rows.shape[1]
     free = dim - gated
-    jacobian, after, state = room
+    passed, after, gate = room
     for t in range(steps):
         for i in range(dim):
-            if not abs(z[i]) <= bound:
+            if not abs(rows[last, i]) <= bound:
                 return t
-        for j in range(dim):
-            opened = True
-            if j >= free:
-                if uniforms.shape[0] > 0 and gate_std > 0.0:
-                    opened = uniforms[t, j - free] < 0.5 * math.erfc(-z[j] / (gate_std * math.sqrt(2.0)))
-                else:
-                    opened = z[j] > 0.0
-            if opened:
-                for i in range(dim):
-                    jacobian[j, i] = WT[j, i]
+        for j in range(free, dim):
+            if uniforms.shape[0] > 0 and gate_std > 0.0:
+                chance = 0.5 * math.erfc(-rows[last, j] / (gate_std * math.sqrt(2.0)))
+                gate[j] = 1.0 if uniforms[t, j - free] < chance else 0.0
             else:
-                for i in range(dim):
-                    jacobian[j, i] = 0.0
-            jacobian[j, j] += A[j]
+                gate[j] = 1.0 if rows[last, j] > 0.0 else 0.0
+        for r in range(last + 1):
+            for i in range(dim):
+                passed[r, i] = gate[i] * rows[r, i]
+        product(passed, WT, after)
+        for r in range(last + 1):
+            for i in range(dim):
+                rows[r, i] = A[i] * rows[r, i] + after[r, i]
         for i in range(dim):
-            state[i] = h[i]
-        for j in range(dim):
-            for i in range(dim):
-                state[i] += jacobian[j, i] * z[j]
-        if process.shape[0] > 0:
-            for i in range(dim):
-                state[i] += process[t, i]
-        copy(state, z)
-        product(V, jacobian, after)
-        copy(after, V)
-        orthonormalize(V, sums[(first + t) // block])
+            rows[last, i] += h[i]
+            if process.shape[0] > 0:
+                rows[last, i] += process[t, i]
+        orthonormalize(rows[:last], sums[(first + t) // block])
     return -1
 
 

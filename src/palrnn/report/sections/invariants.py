@@ -261,7 +261,7 @@ def spectrum(runs: Sequence[Run]) -> Figure:
         rows += [(run.name, *row) for row in zip(order, values, errors, strict=True)]
         positive = int((found.exponents > 0).sum())
         words.append(
-            f"{name}: λ₁ is {_exponent(card.hard, 0)}, positive exponents: {positive} of {len(order)}"
+            f"{name}: λ₁ is {_exponent(card.hard, 0)}, positive exponents: {positive} of {found.dimension}"
         )
     known = next((true for run in runs if (true := _true_exponents(run["invariants"]))), [])
     if known:
