@@ -105,3 +105,26 @@ def test_trials_travel_as_bytes():
     trials[3][4, 1] = np.nan
     for there, back in zip(trials, unpack(pack(trials)), strict=True):
         np.testing.assert_array_equal(there, back)
+
+
+def test_a_flow_has_an_exponent_of_zero_and_a_rough_model_of_it_has_none():
+    data = parts([lorenz63(6000)])
+    smooth, rough = (
+        judge_model(_two_rates(second), data, long_steps=1000).neutral for second in (1.0, 0.999)
+    )
+    assert smooth == pytest.approx(0.0, abs=1e-3)
+    assert rough == pytest.approx(np.log(0.999) / -np.log(1.003), abs=1e-3)
+
+
+def test_samples_of_a_map_are_not_asked_for_an_exponent_of_zero():
+    noise = np.random.default_rng(0).standard_normal((6000, 3))
+    assert judge_model(_two_rates(0.999), parts([noise]), long_steps=1000).neutral == 0.0
+
+
+def test_without_chaos_no_exponent_is_missed():
+    assert judge_model(turning(), parts([circle()]), long_steps=1000).neutral == 0.0
+
+
+def _two_rates(second: float) -> ALRNN:
+    """A linear map of exponents log 1.003, log ``second`` and log 0.5, at rest."""
+    return ALRNN(np.zeros(3), np.diag([1.003, second, 0.5]), np.zeros(3), np.zeros((3, 3)), 0)

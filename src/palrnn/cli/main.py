@@ -77,7 +77,7 @@ def _every_stream() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Look for garbage rarely: imports and the compiler make many objects that stay, for a second of looks."""
+    """Look for garbage rarely: imports and the compiler make many objects, and nearly all of them stay."""
     before = gc.get_threshold()
     gc.set_threshold(_OBJECTS, *before[1:])
     try:

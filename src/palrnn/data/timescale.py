@@ -13,6 +13,8 @@ from palrnn.engine.checks import Floats, as_float, as_int, as_trials
 # of how many parts of a period tau covers one; below and above which part of its first value an
 # autocorrelation has forgotten, and comes back
 _PARTS, _FORGOTTEN, _RETURNED = 8, 0.2, 0.3
+#: Autocorrelation at lag 1 of samples of a flow: eight to the turn of its fastest oscillation have 0.7.
+_SMOOTH = 0.5
 
 
 def autocorrelation(x: ArrayLike | Sequence[ArrayLike], lags: int) -> Floats:
@@ -33,6 +35,11 @@ def autocorrelation(x: ArrayLike | Sequence[ArrayLike], lags: int) -> Floats:
         pairs += np.round(_lagged(seen.astype(np.float64), lags))
     covariance = products / np.maximum(pairs, 1.0)
     return covariance / covariance[0]
+
+
+def is_smooth(x: ArrayLike | Sequence[ArrayLike]) -> bool:
+    """Return whether ``x`` looks like samples of a flow: each coordinate is much like itself a step later."""
+    return bool((autocorrelation(x, 1)[1] > _SMOOTH).all())
 
 
 def suggest_tau(x: ArrayLike | Sequence[ArrayLike], *, level: float = 0.5, most: int = 100) -> int:

@@ -31,6 +31,8 @@ _LEAST_STEPS = 20
 _CHUNK = 10_000
 #: How many exponents to begin with, where as many are wanted as the dimension takes.
 _FEW = 4
+#: The log of the growth along a run from which on it is chaos: on a cycle what is left of it is about one.
+_GROWN = 5.0
 
 #: How many exponents: so many, as many as the Kaplan-Yorke dimension takes, or all.
 HowMany = int | Literal["dimension"] | None
@@ -74,6 +76,19 @@ class LyapunovSpectrum:
         j is the last index whose sum is not negative. None if the exponents computed do not reach j + 1.
         """
         return kaplan_yorke_dimension(self.exponents, self.dimension)
+
+    @property
+    def neutral(self) -> float:
+        """How far the exponent nearest to zero is from it, in parts of the largest, from 0 to 1.
+
+        A chaotic flow has one that is zero, along its own direction, and so has a good model of its samples;
+        one that is not tells that the slopes of the model are rough, and that its exponents are not to be
+        believed. 0 where nothing has grown much along the run: there is no chaos then.
+        """
+        time = float(self.times[-1]) if len(self.times) else np.inf
+        if not self.largest * time > _GROWN:
+            return 0.0
+        return float(np.abs(self.exponents).min() / self.largest)
 
     def __repr__(self) -> str:
         shown = ", ".join(

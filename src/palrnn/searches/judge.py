@@ -3,8 +3,9 @@
 1. The *grade* of `palrnn.invariants.verdict`: good, fair or not usable, from long free runs of ten starts and
    from D_stsp against its floor. A model that comes to rest is not usable, whatever it scores.
 2. Of models that are good or fair, those of which every run moves on.
-3. Then the *loss*: D_stsp above its floor, five times D_H above its floor, and six for the part of the starts
-   that end.
+3. Then the *loss*: D_stsp above its floor, five times D_H above its floor, six for the part of the starts
+   that end, and, for samples of a flow, how far the exponent nearest to zero is from it, in parts of the
+   largest: a flow has one that is zero, and a model that has none gets the others wrong, too.
 4. Of equal losses, as models that all come to rest have, the smaller error ten steps ahead.
 
 Against noisy data the run gets noise of the level that the series is estimated to have, as in the scorecard:
@@ -19,9 +20,13 @@ from typing import Any
 import numpy as np
 
 from palrnn.data import noise_level
+from palrnn.data.timescale import is_smooth
+from palrnn.engine.checks import Floats
 from palrnn.invariants import (
+    DivergenceError,
     Verdict,
     dstsp_floor,
+    lyapunov_spectrum,
     prediction_error,
     spectrum_floor,
     viability,
@@ -34,11 +39,12 @@ from palrnn.invariants.viability import spread_rows
 from palrnn.model import Surrogate
 from palrnn.searches.parts import Parts
 
-#: What D_H and an end count for beside a nat of D_stsp.
-SPECTRUM_WEIGHT, END_WEIGHT = 5.0, 6.0
+#: What D_H, an end and an exponent that is not zero count for beside a nat of D_stsp.
+SPECTRUM_WEIGHT, END_WEIGHT, NEUTRAL_WEIGHT = 5.0, 6.0, 1.0
 # D_stsp of a run that diverges, so that such models still have an order
 _FAR = 20.0
 _STARTS, _DISCARD, _PAIRS, _AHEAD, _SEEN_NOISE = 10, 1000, 10, 10, 0.005
+_EXPONENT_STEPS = 5000
 _GRADES = ("good", "fair", "not usable")
 
 
@@ -47,7 +53,8 @@ class Judgement:
     """What a candidate came to: medians over ``starts`` runs, of which ``alive`` move on for ``steps``.
 
     ``ended`` of them end where the data do not. ``error`` is the mean squared one ten steps ahead; ``noisy``
-    says that D_stsp and D_H are of runs with noise.
+    says that D_stsp and D_H are of runs with noise; ``neutral`` is that of `LyapunovSpectrum` for samples of
+    a flow, and 0 otherwise.
     """
 
     grade: str
@@ -62,6 +69,7 @@ class Judgement:
     spectrum_floor: float
     error: float
     noisy: bool
+    neutral: float = 0.0
 
     @property
     def loss(self) -> float:
@@ -71,6 +79,7 @@ class Judgement:
             - self.dstsp_floor
             + SPECTRUM_WEIGHT * (self.spectrum_distance - self.spectrum_floor)
             + END_WEIGHT * self.ended / self.starts
+            + NEUTRAL_WEIGHT * self.neutral
         )
 
     @property
@@ -135,7 +144,18 @@ def judge_model(model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0
         spectrum_floor=rhythm.median,
         error=float(min(ahead, _FAR)) if np.isfinite(ahead) else _FAR,
         noisy=noise is not None,
+        neutral=_neutral(model, points[0], seed) if along is None and is_smooth(data.longest) else 0.0,
     )
+
+
+def _neutral(model: Surrogate, start: Floats, seed: int) -> float:
+    """Return `LyapunovSpectrum.neutral` of a run from ``start (N,)``; 1 of one that diverges."""
+    few = min(model.latent_dim, model.observed_dim + 1)
+    try:
+        found = lyapunov_spectrum(model, start, steps=_EXPONENT_STEPS, discard=_DISCARD, k=few, seed=seed)
+    except DivergenceError:
+        return 1.0
+    return found.neutral
 
 
 def failed(update: int, long_steps: int) -> Judgement:

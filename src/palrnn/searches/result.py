@@ -19,7 +19,7 @@ from palrnn.searches.space import Candidate
 #: The columns of the table, as in table.csv.
 COLUMNS = (
     *("rank", "candidate", "rung", "updates", "grade", "alive", "starts"),
-    *("dstsp", "dstsp_floor", "spectrum_distance", "spectrum_floor", "loss", "error"),
+    *("dstsp", "dstsp_floor", "spectrum_distance", "spectrum_floor", "neutral", "loss", "error"),
     *("family", "latent_dim", "gated", "forcing", "learning_rate", "input_noise", "gradient_clip"),
     *("lags", "delay", "seed", "verdict"),
 )
@@ -148,12 +148,14 @@ def reasons(order: list[Standing], plan: list[Rung]) -> str:
         f"{counts[grade]} {grade}" for grade in ("good", "fair", "not usable") if counts[grade]
     )
     noise = ", both of runs with noise as in the data" if found.noisy else ""
+    off = f"{found.neutral:.0%} of the largest"
+    flow = f"; its exponent nearest to zero, as a flow has one, is off by {off}" if found.neutral else ""
     against = f" Against it: {'; '.join(found.reasons)}." if found.reasons else ""
     said = [
         f"Candidate {winner.candidate.number} won. On the validation stretch it is {found.grade}: "
         f"{found.alive} of {found.starts} runs move on for {found.steps:,} steps, D_stsp is "
         f"{found.dstsp:.2f} (floor {found.dstsp_floor:.2f}) and D_H {found.spectrum_distance:.2f} (floor "
-        f"{found.spectrum_floor:.2f}){noise}.{against}",
+        f"{found.spectrum_floor:.2f}){noise}{flow}.{against}",
         f"{len(order)} candidates were tried, and {len(final)} of them trained to the end, for "
         f"{plan[-1].total:,} updates each: {grades}.",
     ]
