@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from palrnn import ALRNN, lorenz63
-from palrnn.invariants import Fate, Viability, dstsp, dstsp_floor, scorecard
+from palrnn.invariants import Fate, LyapunovSpectrum, Viability, dstsp, dstsp_floor, scorecard
 from palrnn.invariants.over_starts import StartScores
 from palrnn.invariants.verdict import quick_verdict
 
@@ -121,6 +121,30 @@ def test_a_wrong_exponent_is_said(card):
     assert found.grade == "fair"
     assert found.causes == ("exponent",)
     assert "the true one 0.2" in str(found)
+
+
+@pytest.mark.parametrize(("second", "believed"), [(-0.02, True), (-0.2, False), (0.2, False)])
+def test_a_flow_must_have_an_exponent_of_zero(card, second, believed):
+    exponents, errors = np.array([0.5, second, -3.0]), np.full(3, 0.01)
+    spectrum = LyapunovSpectrum(exponents, errors, np.empty((1, 3)), np.array([90.0]), 3)
+    flow = replace(card, lyapunov=None, flow=True, hard=replace(card.hard, lyapunov=spectrum))
+    assert flow.verdict.good == believed
+    if not believed:
+        assert flow.verdict.causes == ("exponent",)
+        assert f"its nearest is {second}" in str(flow.verdict)
+    # neither a map nor a driven system has one, and a known exponent tells more
+    assert replace(flow, flow=False).verdict.good
+    assert replace(flow, lyapunov=0.5).verdict.good
+    # the second exponent of a run too short to tell it from zero
+    unsure = replace(flow.hard, lyapunov=replace(spectrum, stderr=np.full(3, 0.1)))
+    assert replace(flow, hard=unsure).verdict.good
+
+
+def test_samples_of_a_flow_are_told_from_points_of_a_map():
+    how = {"dt": 1.0, "discard": 50, "pairs": 3, "long_steps": 1000}
+    map_ = np.asarray(_tent().rollout([0.2], 2000).states)
+    assert not scorecard(_tent(), map_, **how).flow
+    assert scorecard(_tent(), lorenz63(2000)[:, :1], **how).flow
 
 
 def test_a_real_model_that_decays_is_told_from_its_data():

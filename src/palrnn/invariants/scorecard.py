@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer, noise_level
 from palrnn.data.systems import System
+from palrnn.data.timescale import is_smooth
 from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.display import Display, curves_svg
 from palrnn.engine.plain import plain
@@ -51,7 +52,8 @@ class Scorecard(Display):
     ``over_starts_with_noise`` those of the same runs with white noise added, of the level that the reference
     is estimated to have, ``noise (N,)`` (`noise_level`); None of a simulated system, and without noise.
     ``dstsp_at_rest`` is what a run at rest in the middle of the reference would score, with that noise: a
-    score that is no lower says nothing.
+    score that is no lower says nothing. ``flow`` says that the reference is a series that looks like samples
+    of a flow without inputs.
     """
 
     hard: Quantities
@@ -71,6 +73,7 @@ class Scorecard(Display):
     noise: Floats | None = None
     over_starts_with_noise: StartScores | None = None
     dstsp_at_rest: float | None = None
+    flow: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -248,6 +251,7 @@ def scorecard(
         if noise is None
         else scores_over_starts(drift, points, truth, noise=noise, **scored),
         dstsp_at_rest=_at_rest(truth, noise, seed, common),
+        flow=known is None and drift.input_dim == 0 and is_smooth(truth),
     )
 
 

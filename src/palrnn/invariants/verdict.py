@@ -2,7 +2,8 @@
 
 - *good*: every free run moves on, D_stsp (the median over starts, with noise as in the data where these are
   noisy) is within 0.5 nats of its floor, or within what stretches of the reference differ by, and the largest
-  exponent, where the true one is known, within 15 % of it or three standard errors;
+  exponent, where the true one is known, within 15 % of it or three standard errors; where it is not, and the
+  data look like samples of a flow, a chaotic model must have an exponent near zero, as flows have;
 - *not usable*: a run diverges, more than one in five ends (at rest, on a cycle, in another region), or
   D_stsp is more than 2 nats above its floor;
 - *fair*: anything between; and a model whose score says nothing, because a run at rest would not be more
@@ -25,6 +26,7 @@ from palrnn.invariants.repetition import Repetition
 
 if TYPE_CHECKING:
     from palrnn.invariants.floors import Floor
+    from palrnn.invariants.lyapunov import LyapunovSpectrum
     from palrnn.invariants.scorecard import Scorecard
     from palrnn.invariants.viability import Fate, Viability
 
@@ -35,6 +37,8 @@ Cause = Literal["diverges", "rests", "cycle", "leaves", "score", "blind", "expon
 GOOD_EXCESS, FAIR_EXCESS = 0.5, 2.0
 #: The largest exponent may be off by this part of the true one, or by so many standard errors.
 GOOD_EXPONENT, EXPONENT_ERRORS = 0.15, 3.0
+#: The part of the largest exponent by which the one that should be zero may be off.
+GOOD_NEUTRAL = 0.3
 #: Of the starts, the part that may end in a fair model.
 FAIR_ENDS = 0.2
 
@@ -152,8 +156,10 @@ def _blind(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
 
 def _exponent(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
     model, truth = card.hard.lyapunov, card.lyapunov
-    if model is None or truth is None or not np.isfinite(model.largest):
+    if model is None or not np.isfinite(model.largest):
         return []
+    if truth is None:
+        return _neutral(model) if card.flow else []
     error = float(model.stderr[0])
     if card.reference_exponents is not None:
         error = float(np.hypot(error, card.reference_exponents.stderr[0]))
@@ -162,3 +168,14 @@ def _exponent(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
     if abs(model.largest - truth) <= max(GOOD_EXPONENT * abs(truth), EXPONENT_ERRORS * error, resolved):
         return []
     return [("fair", "exponent", f"its largest exponent is {model.largest:.3g}, the true one {truth:.3g}")]
+
+
+def _neutral(model: LyapunovSpectrum) -> list[tuple[Grade, Cause, str]]:
+    nearest = int(np.abs(model.exponents).argmin())
+    value = float(model.exponents[nearest])
+    if model.neutral <= GOOD_NEUTRAL or abs(value) <= EXPONENT_ERRORS * model.stderr[nearest]:
+        return []
+    words = (
+        f"a flow has an exponent of zero, and its nearest is {value:.3g} (the largest {model.largest:.3g})"
+    )
+    return [("fair", "exponent", f"{words}: do not believe them")]
