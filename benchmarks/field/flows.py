@@ -76,7 +76,7 @@ def reservoir(name: str) -> dict[str, Any]:
     network.remember(scale.transform(flow.stretches[0]))
 
     def exponents(start: np.ndarray) -> np.ndarray:
-        return network.exponents(start, EXPONENT_STEPS, flow.dt, dim)
+        return network.exponents(start, EXPONENT_STEPS, dim, flow.dt)
 
     with np.errstate(over="ignore", invalid="ignore"):
         return spent | judged(network, scale, flow, exponents) | {"settings": settings}

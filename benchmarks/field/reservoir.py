@@ -6,7 +6,7 @@ in the package's own loop takes longer than the fit. A test compares the two.
     r' = (1 - a) r + a tanh(W r + W_in x + b),    x' = W_out (1, r')
 
 A candidate is judged as palrnn's search judges its own: on the last fifth of the rows, by whether long free
-runs live, then by D_stsp and D_H above their floors.
+runs live, then by D_stsp and D_H above their floors, and by the exponent of zero that a flow has.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class EchoState:
 
     with_theta = arrays = from_arrays = gate_map = affine = pullback = no_gates
 
-    def exponents(self, start: np.ndarray, steps: int, dt: float, k: int) -> np.ndarray:
+    def exponents(self, start: np.ndarray, steps: int, k: int, dt: float = 1.0) -> np.ndarray:
         """Return the ``k`` largest Lyapunov exponents of the free run, from QR decompositions."""
         n = self.observed_dim
         x, r = np.split(self.embed(start)[0], [n])
@@ -175,7 +175,7 @@ def searched(data: Parts, seconds: float, seed: int) -> tuple[EchoState, dict[st
         settings = drawn(number, seed)
         network = fitted(built(settings, dim, seed + number), fit, settings, seed).remember(whole)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = judge_model(network, data, long_steps=_LONG)
+            found = judge_model(network, data, long_steps=_LONG, exponents=network.exponents)
         order = (found.key, number)
         if best is None or order < best[0]:
             best = order, settings, number

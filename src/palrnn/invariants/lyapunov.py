@@ -85,10 +85,7 @@ class LyapunovSpectrum:
         one that is not tells that the slopes of the model are rough, and that its exponents are not to be
         believed. 0 where nothing has grown much along the run: there is no chaos then.
         """
-        time = float(self.times[-1]) if len(self.times) else np.inf
-        if not self.largest * time > _GROWN:
-            return 0.0
-        return float(np.abs(self.exponents).min() / self.largest)
+        return neutral_part(self.exponents, float(self.times[-1]) if len(self.times) else np.inf)
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -98,6 +95,12 @@ class LyapunovSpectrum:
         dimension = self.kaplan_yorke
         words = "not reached" if dimension is None else f"{dimension:.4g}"
         return f"LyapunovSpectrum({shown}{more}; Kaplan-Yorke dimension {words})"
+
+
+def neutral_part(exponents: Floats, time: float) -> float:
+    """Return `LyapunovSpectrum.neutral` of descending ``exponents (k,)`` of a run of so much ``time``."""
+    largest = float(exponents[0])
+    return float(np.abs(exponents).min() / largest) if largest * time > _GROWN else 0.0
 
 
 def kaplan_yorke_dimension(exponents: ArrayLike, dimension: int | None = None) -> float | None:

@@ -14,6 +14,7 @@ a perfect model would otherwise be punished for not being noisy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ from palrnn.invariants import (
     viability,
 )
 from palrnn.invariants.free_run import drives_from
+from palrnn.invariants.lyapunov import neutral_part
 from palrnn.invariants.over_starts import scores_over_starts
 from palrnn.invariants.state_space import delay_for
 from palrnn.invariants.verdict import ended_fates, excess_over, quick_verdict
@@ -104,8 +106,17 @@ class Judgement:
         return cls(**(values | {"reasons": tuple(values["reasons"])}))
 
 
-def judge_model(model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0) -> Judgement:
-    """Return how good ``model`` is on the validation stretch; its runs are of ``long_steps`` steps."""
+#: The largest exponents per step from a start ``(N,)``, along so many steps, so many of them.
+Exponents = Callable[[Floats, int, int], Floats]
+
+
+def judge_model(
+    model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0, exponents: Exponents | None = None
+) -> Judgement:
+    """Return how good ``model`` is on the validation stretch; its runs are of ``long_steps`` steps.
+
+    ``exponents`` are for models that `lyapunov_spectrum` does not know.
+    """
     rows = spread_rows(data.validation, _STARTS)
     points, drives = data.validation[rows], drives_from(data.validation_inputs, rows)
     life = viability(model, points, long_steps, inputs=drives, data=data.seen)
@@ -144,18 +155,19 @@ def judge_model(model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0
         spectrum_floor=rhythm.median,
         error=float(min(ahead, _FAR)) if np.isfinite(ahead) else _FAR,
         noisy=noise is not None,
-        neutral=_neutral(model, points[0], seed) if along is None and is_smooth(data.longest) else 0.0,
+        neutral=_neutral(model, points[0], exponents) if along is None and is_smooth(data.longest) else 0.0,
     )
 
 
-def _neutral(model: Surrogate, start: Floats, seed: int) -> float:
+def _neutral(model: Surrogate, start: Floats, exponents: Exponents | None) -> float:
     """Return `LyapunovSpectrum.neutral` of a run from ``start (N,)``; 1 of one that diverges."""
-    few = min(model.latent_dim, model.observed_dim + 1)
+    steps, few = _EXPONENT_STEPS, min(model.latent_dim, model.observed_dim + 1)
     try:
-        found = lyapunov_spectrum(model, start, steps=_EXPONENT_STEPS, discard=_DISCARD, k=few, seed=seed)
+        if exponents is None:
+            return lyapunov_spectrum(model, start, steps=steps, discard=_DISCARD, dt=1.0, k=few).neutral
+        return neutral_part(exponents(start, steps, few), steps)
     except DivergenceError:
         return 1.0
-    return found.neutral
 
 
 def failed(update: int, long_steps: int) -> Judgement:
