@@ -12,6 +12,7 @@ from tiny_search import results, series, tiny_search
 
 import palrnn
 from palrnn.engine.progress import quiet
+from palrnn.forcing import TrainingDivergedError, train
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +25,8 @@ def test_the_winner_is_the_first_row_and_an_ordinary_run(whole):
     folder, found = whole
     assert [row["rank"] for row in found.table] == [1, 2, 3, 4]
     assert sorted(row["candidate"] for row in found.table) == [0, 1, 2, 3]
-    # two of four went on, to three times the updates
-    assert [row["updates"] for row in found.table] == [90, 90, 30, 30]
+    # two of four went on, to three times the updates; the winner then had as many more as in its last rung
+    assert [row["updates"] for row in found.table] == [72, 72, 24, 24]
     losses = [
         row["loss"] for row in found.table if row["rung"] == 2 and row["grade"] == found.table[0]["grade"]
     ]
@@ -33,7 +34,7 @@ def test_the_winner_is_the_first_row_and_an_ordinary_run(whole):
     again = palrnn.Reconstruction.load(folder / "best")
     np.testing.assert_array_equal(again.drift.theta, found.best.drift.theta)
     assert again.record.training.forcing == found.best.forcing
-    assert [update for update, _ in again.losses] == list(range(1, 91))
+    assert [update for update, _ in again.losses] == list(range(1, 121))
     assert again.verdict().grade == found.verdict.grade
     assert again.search.rows == json.loads((folder / "result.json").read_text())["table"]
     # the folder of the search stands for its winner
@@ -48,6 +49,7 @@ def test_it_says_why(whole):
     )
     assert f"D_stsp is {row['dstsp']:.2f} (floor {row['dstsp_floor']:.2f})" in found.why
     assert f"The runner-up, candidate {found.table[1]['candidate']}, " in found.why
+    assert "It had 48 updates more on all rows to train on" in found.why
     assert str(found.verdict) in str(found)
     assert len(str(found).splitlines()) == 6
     assert found.to_dict()["why"] == found.why
@@ -120,8 +122,8 @@ def test_another_seed_tries_other_settings(whole):
 def test_minutes_become_updates_once(tmp_path, monkeypatch):
     monkeypatch.setattr("palrnn.searches.pace.pace", lambda candidate, data: (10.0, 0.1))
     found = tiny_search(run=tmp_path / "found", minutes=0.5, updates=None, candidates=2)
-    # 30 seconds, of which two judgements of 0.5 s are none for updates, and a fifth for larger models
-    assert found.updates == round(29.0 * 10.0 / 1.2)
+    # 30 seconds, of which three judgements of 0.5 s are none for updates, and a fifth for larger models
+    assert found.updates == round(28.5 * 10.0 / 1.2)
     monkeypatch.setattr("palrnn.searches.pace.pace", lambda candidate, data: (99.0, 0.1))
     again = palrnn.search(series(), run=tmp_path / "found", workers=1, minutes=0.5, progress=quiet)
     assert (again.updates, again.table) == (found.updates, found.table)
@@ -169,7 +171,7 @@ def test_gaps_are_allowed():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"updates": 5}, "updates must be at least 8 for 4 candidates, got 5"),
+        ({"updates": 5}, "updates must be at least 10 for 4 candidates, got 5"),
         ({"updates": 240, "minutes": 1}, "minutes and updates are two budgets"),
         ({"updates": None, "minutes": -1}, "minutes"),
         ({"candidates": 1}, "candidates"),
@@ -229,3 +231,34 @@ def test_a_file_need_not_be_given_again(tmp_path):
     np.save(tmp_path / "x.npy", series())
     first = tiny_search(tmp_path / "x.npy", run=tmp_path / "found", updates=40)
     assert palrnn.search(run=tmp_path / "found", workers=1, progress=quiet).table == first.table
+
+
+def test_in_the_end_the_winner_learns_from_all_rows(monkeypatch, whole):
+    _, found = whole
+    learned = []
+
+    def listening(trials, config, **how):
+        learned.append(sum(map(len, trials)))
+        return train(trials, config, **how)
+
+    monkeypatch.setattr("palrnn.searches.work.train", listening)
+    again = tiny_search()
+    np.testing.assert_array_equal(again.best.drift.theta, found.best.drift.theta)
+    rows = len(series()) - len(found.best.held)
+    # four candidates in the first rung, two in the second, and the winner
+    assert learned == [round(0.8 * rows)] * 6 + [rows]
+
+
+def test_a_winner_that_would_not_live_stays_as_it_was(monkeypatch, whole):
+    _, found = whole
+
+    def dying(trials, config, **how):
+        if sum(map(len, trials)) == len(series()) - len(found.best.held):
+            raise TrainingDivergedError(3, how["model"], config, None)
+        return train(trials, config, **how)
+
+    monkeypatch.setattr("palrnn.searches.work.train", dying)
+    again = tiny_search()
+    assert again.table == found.table
+    assert [update for update, _ in again.best.losses] == list(range(1, 73))
+    assert "It is as it was" in again.why

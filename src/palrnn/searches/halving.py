@@ -27,10 +27,10 @@ from palrnn.runs.training import has_few_columns, input_noise, prepared
 from palrnn.searches.folder import SearchFolder, SearchSettings
 from palrnn.searches.pace import affordable_updates
 from palrnn.searches.parts import parts, raw_training, training_inputs
-from palrnn.searches.plan import Rung, rungs
+from palrnn.searches.plan import Rung, rungs, spent_on
 from palrnn.searches.result import SearchResult, Standing, ranked, reasons
 from palrnn.searches.space import DELAYS, LAGS, OWN, Candidate, Space
-from palrnn.searches.work import candidate_task, data_task
+from palrnn.searches.work import candidate_task, data_task, final_task
 from palrnn.sweeps import Engine, Store, Task, engine_for
 from palrnn.sweeps import run as run_tasks
 
@@ -64,7 +64,8 @@ def search(
     ``x`` is anything that `reconstruct` takes. Candidates differ in size, forcing, learning rate, clipping,
     input noise, seed and, for a single column, in lags and delay. They are judged on a validation stretch,
     the last fifth of the part to train on; a third of them goes on to be trained longer, again and again
-    (successive halving). The held-out part is seen once, for the verdict on the winner.
+    (successive halving). In the end the winner learns from all of that part. The held-out part is seen once,
+    for the verdict on it.
 
     - ``minutes``: about how long it may take (5). It is turned into a number of ``updates`` by a short timing
       at the start, or give that number itself: with the same ``seed`` (0) it gives the same result, however
@@ -121,7 +122,8 @@ def search(
             with listening(progress, "search") as report:
                 halving = _Halving(place.store, engine, data_task(chosen.data), plan, dataset.dt)
                 order = halving.order(drawn, pack(trials, drives), report, announce or (lambda _: None))
-            result = _result(order, plan, dataset, x, data.get("inputs"), chosen)
+                final = halving.final(order[0], report)
+            result = _result(order, final, plan, dataset, x, data.get("inputs"), chosen)
             if folder is not None:
                 result = replace(result, best=result.best.save(folder.best))
                 folder.write_result(result)
@@ -154,7 +156,7 @@ class _Halving:
         """Return the candidates as they stand after this rung, those that failed left out."""
         tasks = [candidate_task(each, self.plan, number, self.data, self.dt) for each in candidates]
         earlier = sum(rung.candidates * rung.updates for rung in self.plan[:number])
-        total = sum(rung.candidates * rung.updates for rung in self.plan)
+        total = spent_on(self.plan)
 
         def forward(done: int, todo: int, figures: Mapping[str, float]) -> None:
             there = (len(tasks) - todo + done) * self.plan[number].updates
@@ -172,6 +174,25 @@ class _Halving:
             raise RuntimeError(f"no candidate could be trained; the first: {why.strip().splitlines()[-1]}")
         return found
 
+    def final(self, winner: Standing, report: Progress) -> Standing | None:
+        """Return the winner after its training on all rows, None if it could not be trained.
+
+        Its judgement is on rows that it has seen: it tells whether it lives, not how good it is.
+        """
+        if winner.checkpoint.training["diverged"]:
+            return None
+        total = spent_on(self.plan)
+        report(total - self.plan[-1].updates, total, {"rung": len(self.plan), "of": len(self.plan)})
+        task = final_task(winner.candidate, self.plan, self.data, self.dt)
+        run_tasks([task], self.store, self.engine, retry_failed=True, close=False)
+        if not self.store.has(task):
+            return None
+        report(total, total, {"rung": len(self.plan), "of": len(self.plan)})
+        checkpoint = checkpoint_from_bytes(self.store.read(task), source=task.label)
+        if checkpoint.training["diverged"]:
+            return None
+        return Standing(winner.candidate, winner.rung, checkpoint)
+
     def _sentence(self, standings: list[Standing], number: int, going: int) -> str:
         rung, best = self.plan[number], standings[0]
         said = best.judgement
@@ -186,10 +207,17 @@ class _Halving:
 
 
 def _result(
-    order: list[Standing], plan: list[Rung], dataset: Dataset, x: Any, inputs: Any, chosen: SearchSettings
+    order: list[Standing],
+    final: Standing | None,
+    plan: list[Rung],
+    dataset: Dataset,
+    x: Any,
+    inputs: Any,
+    chosen: SearchSettings,
 ) -> SearchResult:
-    """Return the winner as a reconstruction, judged on the held-out part."""
-    winner = order[0]
+    """Return the winner, in its ``final`` form if that lives, judged on the held-out part."""
+    lives = final is not None and final.judgement.key[:2] <= order[0].judgement.key[:2]
+    winner = final if final is not None and lives else order[0]
     if winner.candidate.lags > 1:
         past = {"lags": winner.candidate.lags, "delay": winner.candidate.delay}
         # candidates were trained on inputs in the units of the series without its past
@@ -201,7 +229,7 @@ def _result(
     if there is None or not (np.array_equal(there.mean, scale.mean) and np.array_equal(there.std, scale.std)):
         raise ValueError("x has changed while it was searched")
     table = [standing.row(rank) for rank, standing in enumerate(order, start=1)]
-    why, drive = reasons(order, plan), dataset.inputs
+    why, drive = reasons(order, plan, taught_all=lives), dataset.inputs
     best = Reconstruction(
         winner.checkpoint.model,
         scale,

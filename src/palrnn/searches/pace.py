@@ -29,7 +29,7 @@ def affordable_updates(
     updates = max(_LEAST, round(seconds * rate / _LARGER))
     for _ in range(_ROUNDS):
         plan = rungs(max(updates, _LEAST), candidates)
-        last = plan[-1].candidates * LONG_STEPS / SHORT_STEPS
+        last = (plan[-1].candidates + 1) * LONG_STEPS / SHORT_STEPS
         spent = judging * (sum(rung.candidates for rung in plan[:-1]) + last)
         updates = max(_LEAST, round(max(0.1 * seconds, seconds - spent) * rate / _LARGER))
     return updates

@@ -24,13 +24,15 @@ class Parts:
     """The series as a candidate sees them.
 
     ``fit`` are the trials that it learns from and ``validation (T, lags N)`` the stretch that judges, both
-    standardised, past values among their columns; ``seen`` is all of these, for the region of the data.
+    standardised, past values among their columns; ``whole`` are the trials with that stretch, from which the
+    winner learns in the end, and ``seen`` all of their rows, for the region of the data.
     ``reference (T, N)`` is the same stretch raw and without the past, and ``longest`` the whole raw trial
     that it is the end of. Where something drives the system, ``fit_inputs`` and ``validation_inputs (T, K)``
-    are the inputs of the same rows, standardised.
+    are the inputs of the same rows, standardised, and ``whole_inputs`` those of the trials.
     """
 
     fit: list[Floats]
+    whole: list[Floats]
     validation: Floats
     seen: Floats
     reference: Floats
@@ -38,6 +40,7 @@ class Parts:
     standardizer: Standardizer
     fit_inputs: list[Floats] | None = None
     validation_inputs: Floats | None = None
+    whole_inputs: list[Floats] | None = None
 
 
 def raw_training(dataset: Dataset) -> list[Floats]:
@@ -87,6 +90,7 @@ def parts(
 
     found = Parts(
         to_fit(series),
+        [trial for trial in series if len(trial) > 1],
         judge[-rows:],
         np.concatenate(series),
         longest[-rows:][-len(judge) :],
@@ -97,4 +101,7 @@ def parts(
         return found
     # the rows that have become past are gone from the inputs, too
     drives = [drive[(lags - 1) * delay :] for drive in inputs]
-    return replace(found, fit_inputs=to_fit(drives), validation_inputs=drives[place][-rows:])
+    kept = [drive for drive in drives if len(drive) > 1]
+    return replace(
+        found, fit_inputs=to_fit(drives), validation_inputs=drives[place][-rows:], whole_inputs=kept
+    )

@@ -7,6 +7,8 @@ until it has three times as many updates:
     rung      1    2    3    4
     models    n    n/3  n/9  n/27       until three or fewer are left
     updates   u    3u   9u   27u        of each, in all
+
+At the end the winner is trained for as long as the last rung took, on all rows to train on.
 """
 
 from __future__ import annotations
@@ -30,8 +32,16 @@ class Rung(NamedTuple):
     total: int
 
 
+def spent_on(plan: list[Rung]) -> int:
+    """Return the updates that a plan takes, the end of the winner among them."""
+    return sum(rung.candidates * rung.updates for rung in plan) + plan[-1].updates
+
+
 def rungs(updates: int, candidates: int | None = None) -> list[Rung]:
-    """Return the rungs that together take at most ``updates`` updates, with ``candidates`` in the first."""
+    """Return the rungs that together take at most ``updates`` updates, with ``candidates`` in the first.
+
+    The end of the winner, as many updates as it has in the last rung, is among them.
+    """
     updates = as_int(updates, "updates", least=1)
     if candidates is None:
         candidates = min(_MOST, max(_FEWEST, round(math.sqrt(updates) / _PER_ROOT)))
@@ -40,9 +50,9 @@ def rungs(updates: int, candidates: int | None = None) -> list[Rung]:
         counts.append(max(2, counts[-1] // FACTOR))
     totals = [FACTOR**k for k in range(len(counts))]
     more = [b - a for a, b in zip([0, *totals], totals, strict=False)]
-    unit = updates // sum(count * each for count, each in zip(counts, more, strict=True))
+    needed = sum(count * each for count, each in zip(counts, more, strict=True)) + more[-1]
+    unit = updates // needed
     if unit < 1:
-        needed = sum(count * each for count, each in zip(counts, more, strict=True))
         raise ValueError(
             f"updates must be at least {needed} for {counts[0]} candidates, got {updates}: "
             "give more updates, more minutes or fewer candidates"

@@ -139,8 +139,8 @@ def words(row: dict[str, Any]) -> str:
     )
 
 
-def reasons(order: list[Standing], plan: list[Rung]) -> str:
-    """Return why the first of ``order`` won, in words."""
+def reasons(order: list[Standing], plan: list[Rung], *, taught_all: bool) -> str:
+    """Return why the first of ``order`` won, in words, and whether it has learned from all rows since."""
     winner, final = order[0], [each for each in order if each.rung == len(plan) - 1]
     found = winner.judgement
     counts = Counter(each.judgement.grade for each in final)
@@ -163,6 +163,8 @@ def reasons(order: list[Standing], plan: list[Rung]) -> str:
         said.append(
             f"The runner-up, candidate {final[1].candidate.number}, {_behind(final[1].judgement, found)}."
         )
+    more = f"{plan[-1].updates:,} updates more on all rows to train on, the validation stretch among them"
+    said.append(f"It had {more}." if taught_all else f"It is as it was: {more} would not have kept it alive.")
     return " ".join(said)
 
 

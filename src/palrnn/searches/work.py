@@ -3,6 +3,8 @@
 The result is a checkpoint of the model whose notes hold the judgement. A rung starts from the parameters of
 the last one with a fresh schedule of the learning rate (a warm restart, Loshchilov and Hutter, 2017), so that
 every rung ends with a model that is worth judging. The last rung keeps the best of five measured on the way.
+At the end the winner learns from all rows, those that judged candidates among them: what is seen only there,
+such as the second lobe of an attractor that rarely changes over, would otherwise be lost.
 """
 
 from __future__ import annotations
@@ -58,6 +60,14 @@ def candidate_task(candidate: Candidate, plan: list[Rung], rung: int, data: Task
     return Task(CANDIDATE, settings, needs, cost=float(updates), label=label)
 
 
+def final_task(candidate: Candidate, plan: list[Rung], data: Task, dt: float | None) -> Task:
+    """The end of the winner: as many updates as in the last rung, from where that ended, on all rows."""
+    last = candidate_task(candidate, plan, len(plan) - 1, data, dt)
+    settings = {**last.settings, "rung": len(plan), "whole": True}
+    label = f"candidate {candidate.number}, on all rows"
+    return Task(CANDIDATE, settings, {"data": data, "before": last}, cost=last.cost, label=label)
+
+
 def train_candidate(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     """Train and judge a candidate; ``inputs`` are the series and the checkpoint of the rung before."""
     series = inputs["data"]
@@ -76,7 +86,9 @@ def trained(settings: dict[str, Any], data: Parts, before: Checkpoint | None) ->
     candidate = Candidate(settings["number"], settings["training"], settings["lags"], settings["delay"])
     rung, updates, measured = settings["rung"], settings["updates"], settings["measured"]
     longest = candidate.training.get("sequence_length", 200)
-    more: dict[str, Any] = {"sequence_length": max(2, min(longest, *map(len, data.fit), longest))}
+    whole = settings.get("whole", False)
+    trials, drives = (data.whole, data.whole_inputs) if whole else (data.fit, data.fit_inputs)
+    more: dict[str, Any] = {"sequence_length": max(2, min(longest, *map(len, trials), longest))}
     if measured:
         more |= {"evaluate_every": updates // measured, "keep": "best"}
     config = candidate.config(updates, rung, **more)
@@ -92,9 +104,9 @@ def trained(settings: dict[str, Any], data: Parts, before: Checkpoint | None) ->
         try:
             start = None if before is None else before.drift
             result = train(
-                data.fit,
+                trials,
                 config,
-                inputs=data.fit_inputs,
+                inputs=drives,
                 model=start,
                 heldout=data.validation,
                 heldout_inputs=data.validation_inputs,
