@@ -11,6 +11,7 @@ from oracles.plain_invariants import qr_exponents
 from palrnn import ALRNN, PALRNN, lyapunov_spectrum
 from palrnn.data.systems import lorenz63_system, lorenz96_system, rossler_system
 from palrnn.invariants import DivergenceError, cycles, kaplan_yorke_dimension
+from palrnn.invariants.lyapunov import neutral_part
 
 
 def _model(seed=0):
@@ -162,6 +163,32 @@ def test_the_k_largest_are_the_first_of_all():
     some = lyapunov_spectrum(model, np.zeros(2), steps=3000, dt=1.0, k=2)
     np.testing.assert_allclose(some.exponents, whole.exponents[:2], rtol=1e-9)
     assert some.dimension == 6
+
+
+def test_the_way_of_the_state_does_not_depend_on_how_many_are_asked_for():
+    # 24 coupled tents: a state that rounds otherwise goes another way after a hundred steps
+    rng, dim = np.random.default_rng(1), 24
+    W = 0.02 * rng.uniform(-1, 1, (dim, dim)) - 3.4 * np.eye(dim)
+    model = ALRNN(np.full(dim, 1.7), W, np.ones(dim), 0.1 * rng.standard_normal((dim, 2)), dim)
+    found = [lyapunov_spectrum(model, np.zeros(2), steps=2000, dt=1.0, k=k).largest for k in (1, 3, 8, dim)]
+    assert found[0] > 0.1
+    np.testing.assert_allclose(found, found[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("exponents", "expected"),
+    [
+        ([0.5, -0.2, -3.0], 0.4),
+        ([0.5, 0.01, -3.0], 0.02),
+        ([0.5], 0.0),
+        ([0.5, 0.3], 0.0),
+        ([0.02, -1.0], 0.0),
+        ([0.5, -np.inf], 1.0),
+    ],
+)
+def test_how_far_an_exponent_is_from_zero(exponents, expected):
+    # that of zero is not among positive ones only, and a run of 100 that has grown by e^2 is no chaos
+    assert neutral_part(np.array(exponents), 100.0) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", range(4))

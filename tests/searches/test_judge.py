@@ -121,6 +121,11 @@ def test_samples_of_a_map_are_not_asked_for_an_exponent_of_zero():
     assert judge_model(_two_rates(0.999), parts([noise]), long_steps=1000).neutral == 0.0
 
 
+def test_nothing_is_worse_than_a_training_that_failed():
+    wild = ALRNN(np.zeros(3), 1.5 * np.eye(3), np.ones(3), np.eye(3), 0)
+    assert judge_model(wild, parts([lorenz63(6000)]), long_steps=1000).key <= failed(7, 1000).key
+
+
 def test_without_chaos_no_exponent_is_missed():
     assert judge_model(turning(), parts([circle()]), long_steps=1000).neutral == 0.0
 

@@ -38,7 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: docstring only makes a kernel depend on more than it must.
 _IMPORT = re.compile(r"^\s*import +([\w., ]+)", re.MULTILINE)
 _FROM_IMPORT = re.compile(r"^\s*from +([\w.]+) +import +(\([^)]*\)|.*)", re.MULTILINE)
-_NAME = re.compile(r"\w+")
+_NAME, _COMMENT = re.compile(r"\w+"), re.compile(r"#.*")
 
 _njit: Any = njit  # its type does not know all of its options
 _OPTIONS: dict[str, Any] = {
@@ -111,9 +111,9 @@ def _imported(source: bytes) -> set[str]:
 @cache
 def _import_statements(source: bytes) -> list[tuple[str, tuple[str, ...]]]:
     """Return the modules that a source imports, each with the names that it takes from it."""
-    text = source.decode()
-    found: list[tuple[str, tuple[str, ...]]]
-    found = [(name.split()[0], ()) for line in _IMPORT.findall(text) for name in line.split(",")]
+    text = _COMMENT.sub("", source.decode("utf-8", "replace")).replace("\\\n", " ")
+    named = [name.split() for line in _IMPORT.findall(text) for name in line.split(",")]
+    found: list[tuple[str, tuple[str, ...]]] = [(words[0], ()) for words in named if words]
     return found + [(module, tuple(_NAME.findall(names))) for module, names in _FROM_IMPORT.findall(text)]
 
 

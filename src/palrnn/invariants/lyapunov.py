@@ -83,7 +83,8 @@ class LyapunovSpectrum:
 
         A chaotic flow has one that is zero, along its own direction, and so has a good model of its samples;
         one that is not tells that the slopes of the model are rough, and that its exponents are not to be
-        believed. 0 where nothing has grown much along the run: there is no chaos then.
+        believed. 0 where nothing has grown much along the run: there is no chaos then; and where all that
+        were computed are positive.
         """
         return neutral_part(self.exponents, float(self.times[-1]) if len(self.times) else np.inf)
 
@@ -99,8 +100,10 @@ class LyapunovSpectrum:
 
 def neutral_part(exponents: Floats, time: float) -> float:
     """Return `LyapunovSpectrum.neutral` of descending ``exponents (k,)`` of a run of so much ``time``."""
-    largest = float(exponents[0])
-    return float(np.abs(exponents).min() / largest) if largest * time > _GROWN else 0.0
+    largest, last = float(exponents[0]), float(exponents[-1])
+    if not largest * time > _GROWN or last > 0:  # if all are positive, that of zero is not among them
+        return 0.0
+    return float(np.abs(exponents).min() / largest)
 
 
 def kaplan_yorke_dimension(exponents: ArrayLike, dimension: int | None = None) -> float | None:
@@ -259,14 +262,11 @@ def carried(
 def _(
     drift: ALRNN, noises: Noises, steps: int, z: Floats, V: Floats, first: int, block: int, sums: Floats
 ) -> int:
-    rows = np.concatenate([V, z[None]])
-    room = (np.empty_like(rows), np.empty_like(rows), np.ones_like(z))
+    room = (np.empty_like(V), np.empty_like(V), np.ones_like(z), np.empty_like(z))
     across = np.ascontiguousarray(drift.W.T)
-    diverged = kernels.alrnn_tangents(
-        drift.A, across, drift.h, drift.gated, *noises, steps, BOUND, rows, first, block, sums, room
+    return kernels.alrnn_tangents(
+        drift.A, across, drift.h, drift.gated, *noises, steps, BOUND, z, V, first, block, sums, room
     )
-    V[:], z[:] = rows[:-1], rows[-1]
-    return diverged
 
 
 class _SystemRun:

@@ -17,7 +17,7 @@ from palrnn.data.packing import pack
 from palrnn.data.source import IN_MEMORY
 from palrnn.engine.checks import as_float, as_int
 from palrnn.engine.folders import writable_folder
-from palrnn.engine.progress import Progress, listening
+from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.engine.text import quoted
 from palrnn.forcing import TrainConfig, check_training
 from palrnn.model import Forcing, checkpoint_from_bytes
@@ -122,8 +122,9 @@ def search(
             with listening(progress, "search") as report:
                 halving = _Halving(place.store, engine, data_task(chosen.data), plan, dataset.dt)
                 order = halving.order(drawn, pack(trials, drives), report, announce or (lambda _: None))
-                final = halving.final(order[0], report)
-            result = _result(order, final, plan, dataset, x, data.get("inputs"), chosen)
+                winner, end = halving.final(order[0], report)
+                why = f"{reasons(order, plan)} {end}"
+            result = _result(order, winner, why, dataset, x, data.get("inputs"), chosen)
             if folder is not None:
                 result = replace(result, best=result.best.save(folder.best))
                 folder.write_result(result)
@@ -174,24 +175,33 @@ class _Halving:
             raise RuntimeError(f"no candidate could be trained; the first: {why.strip().splitlines()[-1]}")
         return found
 
-    def final(self, winner: Standing, report: Progress) -> Standing | None:
-        """Return the winner after its training on all rows, None if it could not be trained.
+    def final(self, winner: Standing, report: Progress) -> tuple[Standing, str]:
+        """Return the winner after its training on all rows, or as it was if it got worse, and which in words.
 
-        Its judgement is on rows that it has seen: it tells whether it lives, not how good it is.
+        It is judged on rows that it has seen then: enough to tell whether it is as good as it was.
         """
+        total, figures = spent_on(self.plan), {"rung": len(self.plan), "of": len(self.plan)}
+        report(total - self.plan[-1].updates, total, figures)
+        found, words = self._taught_all(winner)
+        report(total, total, figures)
+        return found, words
+
+    def _taught_all(self, winner: Standing) -> tuple[Standing, str]:
         if winner.checkpoint.training["diverged"]:
-            return None
-        total = spent_on(self.plan)
-        report(total - self.plan[-1].updates, total, {"rung": len(self.plan), "of": len(self.plan)})
+            return winner, "It was not trained further."
         task = final_task(winner.candidate, self.plan, self.data, self.dt)
-        run_tasks([task], self.store, self.engine, retry_failed=True, close=False)
+        run_tasks([task], self.store, self.engine, retry_failed=True, close=False, progress=quiet)
+        rows = "all rows to train on, the validation stretch among them"
+        more = f"{self.plan[-1].updates:,} updates more on {rows}"
         if not self.store.has(task):
-            return None
-        report(total, total, {"rung": len(self.plan), "of": len(self.plan)})
+            return winner, f"It is as it was: {more}, failed."
         checkpoint = checkpoint_from_bytes(self.store.read(task), source=task.label)
-        if checkpoint.training["diverged"]:
-            return None
-        return Standing(winner.candidate, winner.rung, checkpoint)
+        found = Standing(winner.candidate, winner.rung, checkpoint)
+        before, after = winner.judgement, found.judgement
+        worse = after.key[:2] > before.key[:2] or (after.grade == "not usable" and after.loss > before.loss)
+        if checkpoint.training["diverged"] or worse:
+            return winner, f"It is as it was: after {more}, it was {after.verdict}."
+        return found, f"It had {more}."
 
     def _sentence(self, standings: list[Standing], number: int, going: int) -> str:
         rung, best = self.plan[number], standings[0]
@@ -208,16 +218,14 @@ class _Halving:
 
 def _result(
     order: list[Standing],
-    final: Standing | None,
-    plan: list[Rung],
+    winner: Standing,
+    why: str,
     dataset: Dataset,
     x: Any,
     inputs: Any,
     chosen: SearchSettings,
 ) -> SearchResult:
-    """Return the winner, in its ``final`` form if that lives, judged on the held-out part."""
-    lives = final is not None and final.judgement.key[:2] <= order[0].judgement.key[:2]
-    winner = final if final is not None and lives else order[0]
+    """Return the winner as a reconstruction, judged on the held-out part."""
     if winner.candidate.lags > 1:
         past = {"lags": winner.candidate.lags, "delay": winner.candidate.delay}
         # candidates were trained on inputs in the units of the series without its past
@@ -229,7 +237,7 @@ def _result(
     if there is None or not (np.array_equal(there.mean, scale.mean) and np.array_equal(there.std, scale.std)):
         raise ValueError("x has changed while it was searched")
     table = [standing.row(rank) for rank, standing in enumerate(order, start=1)]
-    why, drive = reasons(order, plan, taught_all=lives), dataset.inputs
+    drive = dataset.inputs
     best = Reconstruction(
         winner.checkpoint.model,
         scale,

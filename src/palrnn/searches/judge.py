@@ -174,4 +174,4 @@ def failed(update: int, long_steps: int) -> Judgement:
     """Return the judgement of a candidate whose training diverged: the last of all."""
     words = f"training diverged at update {update:,}"
     ends = _STARTS
-    return Judgement("not usable", (words,), 0, ends, ends, long_steps, _FAR, 0.0, 1.0, 0.0, _FAR, False)
+    return Judgement("not usable", (words,), 0, ends, ends, long_steps, _FAR, 0.0, 1.0, 0.0, _FAR, False, 1.0)

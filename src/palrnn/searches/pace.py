@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainResult, train
 from palrnn.searches.judge import judge_model
 from palrnn.searches.parts import Parts
-from palrnn.searches.plan import rungs
+from palrnn.searches.plan import rungs, spent_on
 from palrnn.searches.space import Candidate
 from palrnn.searches.work import LONG_STEPS, SHORT_STEPS
 
@@ -25,13 +26,17 @@ def affordable_updates(
 ) -> int:
     """Return the updates that ``workers`` can do in ``minutes``, judgements included, about."""
     rate, judging = pace(candidate, data)
-    seconds = 60.0 * minutes * max(1, workers)
-    updates = max(_LEAST, round(seconds * rate / _LARGER))
+    seconds, workers = 60.0 * minutes, max(1, workers)
+    updates = max(_LEAST, round(seconds * rate * workers / _LARGER))
     for _ in range(_ROUNDS):
         plan = rungs(max(updates, _LEAST), candidates)
-        last = (plan[-1].candidates + 1) * LONG_STEPS / SHORT_STEPS
-        spent = judging * (sum(rung.candidates for rung in plan[:-1]) + last)
-        updates = max(_LEAST, round(max(0.1 * seconds, seconds - spent) * rate / _LARGER))
+        # how often each worker has a turn: the winner ends alone
+        turns = [math.ceil(rung.candidates / workers) for rung in plan]
+        last = (turns[-1] + 1) * LONG_STEPS / SHORT_STEPS
+        spent = judging * (sum(turns[:-1]) + last)
+        alone = sum(turn * rung.updates for turn, rung in zip(turns, plan, strict=True)) + plan[-1].updates
+        parallel = spent_on(plan) / alone
+        updates = max(_LEAST, round(max(0.1 * seconds, seconds - spent) * rate * parallel / _LARGER))
     return updates
 
 

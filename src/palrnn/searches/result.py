@@ -139,8 +139,8 @@ def words(row: dict[str, Any]) -> str:
     )
 
 
-def reasons(order: list[Standing], plan: list[Rung], *, taught_all: bool) -> str:
-    """Return why the first of ``order`` won, in words, and whether it has learned from all rows since."""
+def reasons(order: list[Standing], plan: list[Rung]) -> str:
+    """Return why the first of ``order`` won, in words."""
     winner, final = order[0], [each for each in order if each.rung == len(plan) - 1]
     found = winner.judgement
     counts = Counter(each.judgement.grade for each in final)
@@ -149,7 +149,11 @@ def reasons(order: list[Standing], plan: list[Rung], *, taught_all: bool) -> str
     )
     noise = ", both of runs with noise as in the data" if found.noisy else ""
     off = f"{found.neutral:.0%} of the largest"
-    flow = f"; its exponent nearest to zero, as a flow has one, is off by {off}" if found.neutral else ""
+    flow = (
+        f"; its exponent nearest to zero, as a flow has one, is off by {off}"
+        if 0.0 < found.neutral < 1.0
+        else ""
+    )
     against = f" Against it: {'; '.join(found.reasons)}." if found.reasons else ""
     said = [
         f"Candidate {winner.candidate.number} won. On the validation stretch it is {found.grade}: "
@@ -163,8 +167,6 @@ def reasons(order: list[Standing], plan: list[Rung], *, taught_all: bool) -> str
         said.append(
             f"The runner-up, candidate {final[1].candidate.number}, {_behind(final[1].judgement, found)}."
         )
-    more = f"{plan[-1].updates:,} updates more on all rows to train on, the validation stretch among them"
-    said.append(f"It had {more}." if taught_all else f"It is as it was: {more} would not have kept it alive.")
     return " ".join(said)
 
 

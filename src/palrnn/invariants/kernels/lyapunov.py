@@ -72,42 +72,49 @@ def _reduced(V, i, norm):
 
 @kernel
 def alrnn_tangents(
-    A, WT, h, gated, gate_std, process, uniforms, steps, bound, rows, first, block, sums, room
+    A, WT, h, gated, gate_std, process, uniforms, steps, bound, z, V, first, block, sums, room
 ):
-    """Carry the ``rows (k + 1, M)`` through ``steps`` steps of an AL-RNN: k tangents, and last the state.
+    """Carry ``z (M,)`` and the tangent rows ``V (k, M)`` through ``steps`` steps of an AL-RNN, in place.
 
         v <- J_t v,   J_t = A + W D(c_t) (eq. a1:stepjacobian),   z <- J_t z + h + process_t
 
     ``WT (M, M)`` is W transposed. ``uniforms (steps, P)`` decide probit gates of width ``gate_std`` (hard
     ones if it is 0, or if uniforms has no rows); ``process (steps, M)`` is scaled noise and what inputs add,
     or has no rows. Step t adds its log |R_ii| to row ``(first + t) // block`` of ``sums (., k)``. Return the
-    step at which z left ``bound``, or -1. ``room`` is scratch: twice (k + 1, M), and ones (M,).
+    step at which z left ``bound``, or -1. ``room`` is scratch: twice (k, M), ones (M,), and (M,). The state
+    is not a row of the product: its rounding, and so its way, would depend on how many tangents there are.
     """
-    last, dim = rows.shape[0] - 1, rows.shape[1]
+    dim = z.shape[0]
     free = dim - gated
-    passed, after, gate = room
+    passed, after, gate, state = room
     for t in range(steps):
         for i in range(dim):
-            if not abs(rows[last, i]) <= bound:
+            if not abs(z[i]) <= bound:
                 return t
         for j in range(free, dim):
             if uniforms.shape[0] > 0 and gate_std > 0.0:
-                chance = 0.5 * math.erfc(-rows[last, j] / (gate_std * math.sqrt(2.0)))
+                chance = 0.5 * math.erfc(-z[j] / (gate_std * math.sqrt(2.0)))
                 gate[j] = 1.0 if uniforms[t, j - free] < chance else 0.0
             else:
-                gate[j] = 1.0 if rows[last, j] > 0.0 else 0.0
-        for r in range(last + 1):
-            for i in range(dim):
-                passed[r, i] = gate[i] * rows[r, i]
-        product(passed, WT, after)
-        for r in range(last + 1):
-            for i in range(dim):
-                rows[r, i] = A[i] * rows[r, i] + after[r, i]
+                gate[j] = 1.0 if z[j] > 0.0 else 0.0
         for i in range(dim):
-            rows[last, i] += h[i]
-            if process.shape[0] > 0:
-                rows[last, i] += process[t, i]
-        orthonormalize(rows[:last], sums[(first + t) // block])
+            state[i] = A[i] * z[i] + h[i]
+        for j in range(dim):
+            if gate[j] > 0.0:
+                for i in range(dim):
+                    state[i] += WT[j, i] * z[j]
+        if process.shape[0] > 0:
+            for i in range(dim):
+                state[i] += process[t, i]
+        copy(state, z)
+        for r in range(V.shape[0]):
+            for i in range(dim):
+                passed[r, i] = gate[i] * V[r, i]
+        product(passed, WT, after)
+        for r in range(V.shape[0]):
+            for i in range(dim):
+                V[r, i] = A[i] * V[r, i] + after[r, i]
+        orthonormalize(V, sums[(first + t) // block])
     return -1
 
 

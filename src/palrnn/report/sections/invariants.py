@@ -259,10 +259,10 @@ def spectrum(runs: Sequence[Run]) -> Figure:
         marks = {"color": colour(i), "size": 8}
         traces.append(_points(order, values, name, marks) | {"error_y": bars})
         rows += [(run.name, *row) for row in zip(order, values, errors, strict=True)]
-        positive = int((found.exponents > 0).sum())
-        words.append(
-            f"{name}: λ₁ is {_exponent(card.hard, 0)}, positive exponents: {positive} of {found.dimension}"
-        )
+        positive = f"{int((found.exponents > 0).sum())} of {found.dimension}"
+        if found.exponents[-1] > 0 and len(found.exponents) < found.dimension:
+            positive = f"at least {positive}"
+        words.append(f"{name}: λ₁ is {_exponent(card.hard, 0)}, positive exponents: {positive}")
     known = next((true for run in runs if (true := _true_exponents(run["invariants"]))), [])
     if known:
         ring = {"color": "@ink", "size": 13, "symbol": "circle-open", "line": {"width": 1.5}}
