@@ -117,8 +117,11 @@ def _flows(found: Results) -> str:
         errors = [f"{_median(each, name):.1%}" for name in ("exponent_error", "all_exponents_error")]
         counts = [title, str(len(names)), str(len(each)), *(f"{np.mean(share):.0%}" for share in shares)]
         rows.append([*counts, *errors, f"{np.nanmedian(dims):.3f}", f"{_median(each, 'seconds'):.0f}"])
-    ahead = _ahead(found)
-    words = "" if ahead is None else f"\n\nThe search is ahead of the reservoir in D_stsp on {ahead}."
+    compared = [
+        (who, _ahead(found, how)) for who, how in (("A search", "search"), ("One default model", "default"))
+    ]
+    said = [f"{who} is ahead of the reservoir on {ahead}." for who, ahead in compared if ahead]
+    words = f"\n\nAlive first, then in D_stsp: {' '.join(said)}" if said else ""
     methods, flows = ("default", "search", "reservoir"), []
     for name in sorted({name for name, _ in found}):
         some = next(each[0] for (flow, _), each in found.items() if flow == name)
@@ -130,16 +133,16 @@ def _flows(found: Results) -> str:
     return "## Twenty flows\n\n" + _table(columns, rows) + words + "\n\n" + by_flow
 
 
-def _ahead(found: Results) -> str | None:
-    """Return on how many flows a search beats the reservoir: alive first, then D_stsp."""
-    both = [name for name, how in found if how == "search" and (name, "reservoir") in found]
+def _ahead(found: Results, method: str) -> str | None:
+    """Return on how many flows the first model of ``method`` beats the reservoir: alive, then by D_stsp."""
+    both = [name for name, how in found if how == method and (name, "reservoir") in found]
     if not both:
         return None
 
     def order(one: dict[str, Any]) -> tuple[bool, float]:
         return not one["alive"], _number(one.get("dstsp"), np.inf)
 
-    wins = sum(order(found[name, "search"][0]) < order(found[name, "reservoir"][0]) for name in both)
+    wins = sum(order(found[name, method][0]) < order(found[name, "reservoir"][0]) for name in both)
     return f"{wins} of {len(both)}"
 
 
