@@ -230,6 +230,7 @@ def test_training_does_not_wait_for_pictures_and_statistics():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow  # a clock on a busy machine is no judge of a change
 def test_help_takes_a_moment():
     code = (
         "import resource, subprocess, sys; words = [sys.executable, '-m', 'palrnn.cli.main', '--help']; "

@@ -177,6 +177,7 @@ def test_a_missing_file_and_a_folder_are_told_apart(tmp_path):
     assert _refused(tmp_path / "folder.csv") == "is not a file"
 
 
+@pytest.mark.slow  # a clock on a busy machine is no judge of a change
 def test_a_large_csv_loads_in_about_a_second(tmp_path):
     x = np.random.default_rng(0).standard_normal((100_000, 3))
     np.savetxt(tmp_path / "a.csv", x, delimiter=",", header="x,y,z", fmt="%.10g")
