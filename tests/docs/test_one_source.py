@@ -226,3 +226,29 @@ def test_old_names_are_gone_and_what_they_became_is_there():
         assert not hasattr(palrnn, gone)
     for name in ("record", "with_name", "diagnostics", "model"):
         assert hasattr(palrnn.Reconstruction, name) or name in palrnn.Reconstruction.__dataclass_fields__
+
+
+def test_what_a_missing_zero_exponent_means_follows_from_the_flows():
+    found = {
+        file.stem.removesuffix("-default-0"): json.loads(file.read_text())
+        for file in (ROOT / "results" / "field" / "flows").glob("*-default-0.json")
+    }
+    chaotic = {
+        name: min(map(abs, each["exponents"])) / each["exponents"][0]
+        for name, each in found.items()
+        if each["alive"] and each["true_exponents"][0] > 0.01
+    }
+    worst = sorted(chaotic, key=lambda name: chaotic[name])[-3:]
+    low, high, *names, least, most = said(
+        TRAINING,
+        r"lack the zero most \(by (\d+) to (\d+) % of the largest: (\w+), (\w+), (\w+)\) have a largest "
+        r"exponent that is wrong by (\d+) to (\d+) %",
+    )
+    missing = [100 * chaotic[name] for name in worst]
+    wrong = [100 * found[name]["exponent_error"] for name in worst]
+    assert set(names) == set(worst)
+    assert (int(low), int(high)) == (round(min(missing)), round(max(missing)))
+    assert (int(least), int(most)) == (round(min(wrong)), round(max(wrong)))
+    score, floor = said(TRAINING, r"Lorenz84 with D_stsp ([\d.]+), where the floor is (\d+\.\d+)")
+    model = found["Lorenz84"]
+    assert (score, floor) == (f"{model['dstsp']:.2f}", f"{model['floor']:.2f}")

@@ -7,7 +7,7 @@ import pytest
 from numba.core.errors import TypingError
 
 from palrnn.engine.kernel import kernel, pin_blas
-from palrnn.engine.products import copy, product
+from palrnn.engine.products import clear, copy, product
 
 
 @kernel
@@ -33,6 +33,27 @@ def _across(a, b, out):
 @kernel
 def _copied(source, out):
     copy(source, out)
+
+
+@kernel
+def _cleared(out):
+    clear(out)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (0, 4), (7,), (2, 3, 4)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_clearing_leaves_zeros_and_nothing_beside_them(shape, dtype):
+    size = int(np.prod(shape))
+    whole = np.full(size + 8, 7.0, dtype)
+    _cleared(whole[4 : 4 + size].reshape(shape))
+    assert not whole[4 : 4 + size].any()
+    assert (whole[:4] == 7.0).all()
+    assert (whole[4 + size :] == 7.0).all()
+
+
+def test_clearing_takes_contiguous_arrays_only():
+    with pytest.raises(TypingError, match="clear takes a contiguous array of numbers"):
+        _cleared(np.zeros((4, 4))[:, ::2])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

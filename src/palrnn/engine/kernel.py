@@ -34,7 +34,7 @@ from palrnn.engine.kernel_library import KernelCompiler, PartCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Statements of imports; `ast` would take a tenth of the time of a first start. What looks like one in a
+#: Statements of imports; parsing all files would take a quarter of a second. What looks like one in a
 #: docstring only makes a kernel depend on more than it must.
 _IMPORT = re.compile(r"^\s*import +([\w., ]+)", re.MULTILINE)
 _FROM_IMPORT = re.compile(r"^\s*from +([\w.]+) +import +(\([^)]*\)|.*)", re.MULTILINE)
