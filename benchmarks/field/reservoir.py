@@ -5,8 +5,8 @@ in the package's own loop takes longer than the fit. A test compares the two.
 
     r' = (1 - a) r + a tanh(W r + W_in x + b),    x' = W_out (1, r')
 
-A candidate is judged as palrnn's search judges its own: on the last fifth of the rows, by whether long free
-runs live, then by D_stsp and D_H above their floors, and by the exponent of zero that a flow has.
+A candidate is judged as palrnn's search judges its own: on a fifth of the rows, by whether long free runs
+live, then by D_stsp and D_H above their floors, and by the exponent of zero that a flow has.
 """
 
 from __future__ import annotations
@@ -137,16 +137,17 @@ def built(settings: dict[str, float], dim: int, seed: int) -> EchoState:
     )
 
 
-def fitted(network: EchoState, x: np.ndarray, settings: dict[str, float], seed: int) -> EchoState:
-    """Fit the readout to predict the next row of ``x (T, N)``, with noise on what it hears."""
-    noise = settings["input_noise"]
-    heard = x + noise * generator(seed, "noise").standard_normal(x.shape) if noise else x
-    units = network.listen(heard[:-1])[WASHOUT:]
+def fitted(network: EchoState, trials: list[np.ndarray], settings: dict[str, float], seed: int) -> EchoState:
+    """Fit the readout to predict the next row of each trial ``(T, N)``, with noise on what it hears."""
+    noise, rng = settings["input_noise"], generator(seed, "noise")
+    heard = [x + noise * rng.standard_normal(x.shape) if noise else x for x in trials]
+    units = np.concatenate([network.listen(x[:-1])[WASHOUT:] for x in heard])
     features = np.concatenate([np.ones((len(units), 1)), units], axis=1)
     gram = features.T @ features / len(features)
     gram[np.diag_indices_from(gram)] += settings["ridge"]
-    network.W_out = solve(gram, features.T @ x[1 + WASHOUT :] / len(features), assume_a="pos").T
-    return network.remember(x)
+    ahead = np.concatenate([x[1 + WASHOUT :] for x in trials])
+    network.W_out = solve(gram, features.T @ ahead / len(features), assume_a="pos").T
+    return network
 
 
 def drawn(number: int, seed: int) -> dict[str, float]:
@@ -169,11 +170,10 @@ def drawn(number: int, seed: int) -> dict[str, float]:
 def searched(data: Parts, seconds: float, seed: int) -> tuple[EchoState, dict[str, Any]]:
     """Return the best network found in so many seconds of processor time, fitted to all rows, and how."""
     begun, best, number = time.process_time(), None, 0
-    fit, dim = max(data.fit, key=len), data.validation.shape[1]
-    whole = np.concatenate([fit, data.validation])
+    whole, dim = data.whole[0], data.validation.shape[1]
     while best is None or time.process_time() - begun < seconds:
         settings = drawn(number, seed)
-        network = fitted(built(settings, dim, seed + number), fit, settings, seed).remember(whole)
+        network = fitted(built(settings, dim, seed + number), data.fit, settings, seed).remember(whole)
         with np.errstate(over="ignore", invalid="ignore"):
             found = judge_model(network, data, long_steps=_LONG, exponents=network.exponents)
         order = (found.key, number)
@@ -181,5 +181,5 @@ def searched(data: Parts, seconds: float, seed: int) -> tuple[EchoState, dict[st
             best = order, settings, number
         number += 1
     _, settings, chosen = best
-    final = fitted(built(settings, dim, seed + chosen), whole, settings, seed)
+    final = fitted(built(settings, dim, seed + chosen), data.whole, settings, seed)
     return final, settings | {"candidates": number, "chosen": chosen}

@@ -49,3 +49,16 @@ def test_the_same_seed_gives_the_same_floor():
 def test_a_series_too_short_is_refused():
     with pytest.raises(ValueError, match="source must hold two stretches of length=9000, has 10000 steps"):
         dstsp_floor(lorenz63(10_000))
+
+
+def test_stretches_in_a_gap_are_left_out_of_floors():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1000, 2))
+    x[200:400] = np.nan
+    whole = np.concatenate([x[:200], x[400:]])
+    for floor in (dstsp_floor, spectrum_floor):
+        found, same = (floor(each, length=200, pairs=50).values for each in (x, whole))
+        np.testing.assert_array_equal(np.sort(found), np.sort(same))
+    x[:800] = np.nan
+    with pytest.raises(ValueError, match="source must hold two stretches of length=200 to compare"):
+        dstsp_floor(x, length=200)

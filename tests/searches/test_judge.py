@@ -88,6 +88,45 @@ def test_the_scale_is_that_of_the_dataset_and_the_held_out_part_is_not_there(lag
     np.testing.assert_array_equal(found.reference, x[640:800])
 
 
+@pytest.mark.parametrize(("lags", "delay"), [(1, 1), (3, 7)])
+def test_the_ends_of_four_blocks_judge_a_long_series_and_nothing_of_them_is_learned(lags, delay):
+    # the values of a row are its number
+    x = np.arange(10_000.0)[:, None]
+    found, past = parts([x], lags, delay), (lags - 1) * delay
+    fit = [found.standardizer.inverse(trial).round() for trial in found.fit]
+    assert [len(trial) for trial in fit] == pytest.approx([2000] * 4, abs=2 * past + 2)
+    judging = found.reference[~np.isnan(found.reference)]
+    assert len(judging) == 2000
+    blocks = np.linspace(past, 10_000, 5).round()[1:]
+    np.testing.assert_array_equal(judging, np.concatenate([np.arange(end - 500, end) for end in blocks]))
+    # past values among their columns, too
+    assert not np.isin(np.concatenate(fit), judging).any()
+    seen = found.standardizer.inverse(found.validation)[:, 0]
+    np.testing.assert_array_equal(seen[~np.isnan(seen)].round(), judging)
+    # no forecast ten steps ahead leads from one stretch into the next
+    gaps = np.flatnonzero(np.diff(np.flatnonzero(~np.isnan(found.reference[:, 0]))) > 1)
+    assert len(gaps) == 3
+    assert np.isnan(found.reference[500:520]).all()
+    assert len(found.whole) == 1
+
+
+def test_a_gap_as_long_as_a_block_leaves_the_others():
+    x = lorenz63(6000)
+    x[3000:4600] = np.nan
+    data = parts([x])
+    found = judge_model(_two_rates(1.0), data, long_steps=1000)
+    assert np.isfinite([found.dstsp, found.error, found.spectrum_distance]).all()
+
+
+def test_a_series_that_changes_late_is_judged_and_learned_with_the_change():
+    x = np.random.default_rng(0).standard_normal((8000, 2))
+    x[7200:] += 20.0
+    found = parts([x])
+    late = found.standardizer.transform(np.full((1, 2), 10.0))[0, 0]
+    assert (found.fit[-1][:, 0] > late).any()
+    assert (found.validation[:, 0] > late).any()
+
+
 def test_of_short_trials_a_whole_one_judges():
     trials = [np.random.default_rng(k).standard_normal((90 + k, 2)) for k in range(3)]
     found = parts(trials, 2, 3)

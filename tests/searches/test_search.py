@@ -45,7 +45,7 @@ def test_it_says_why(whole):
     _, found = whole
     row = found.table[0]
     assert found.why.startswith(
-        f"Candidate {row['candidate']} won. On the validation stretch it is {row['grade']}: "
+        f"Candidate {row['candidate']} won. On the validation rows it is {row['grade']}: "
     )
     assert f"D_stsp is {row['dstsp']:.2f} (floor {row['dstsp_floor']:.2f})" in found.why
     assert f"The runner-up, candidate {found.table[1]['candidate']}, " in found.why

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_float, as_int, as_series
-from palrnn.engine.gaps import first_whole_row, refuse_empty_columns
+from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
 from palrnn.engine.seeds import generator
 from palrnn.invariants.spectrum import spectrum_distance
 from palrnn.invariants.state_space import dstsp
@@ -115,7 +115,16 @@ def _couples(
     stretches = len(series) // length
     if stretches < 2:
         raise ValueError(f"source must hold two stretches of length={length}, has {len(series)} steps")
-    ordered = [(a, b) for a in range(stretches) for b in range(stretches) if a != b]
-    chosen = generator(seed).permutation(len(ordered))[:pairs]
     parts = series[: stretches * length].reshape(stretches, length, -1)
+    seen = ~np.isnan(parts)
+    # rows without gaps for D_stsp, and for D_H values of every column at the same places of both stretches
+    whole = [bool(whole_rows(part).any()) for part in parts]
+    ordered = [(a, b) for a in range(stretches) for b in range(stretches) if a != b]
+    if not seen.all():
+        ordered = [
+            (a, b) for a, b in ordered if whole[a] and whole[b] and (seen[a] & seen[b]).any(axis=0).all()
+        ]
+    if not ordered:
+        raise ValueError(f"source must hold two stretches of length={length} to compare, its gaps leave none")
+    chosen = generator(seed).permutation(len(ordered))[:pairs]
     return [(parts[ordered[i][0]], parts[ordered[i][1]]) for i in chosen]

@@ -202,7 +202,7 @@ class SearchTable:
     """The candidates of a search, the best first, and why the first of them won.
 
     A row is a dictionary of plain values: ``rank``, ``candidate``, ``rung`` and ``updates`` (how far it was
-    trained), its settings, and what it came to on the validation stretch (``grade``, ``alive``, ``dstsp``,
+    trained), its settings, and what it came to on the validation rows (``grade``, ``alive``, ``dstsp``,
     ``spectrum_distance``, ``loss``, ``verdict``).
     """
 

@@ -62,8 +62,8 @@ def search(
     """Try many settings of training on ``x`` and return the best model, what was tried, and why it won.
 
     ``x`` is anything that `reconstruct` takes. Candidates differ in size, forcing, learning rate, clipping,
-    input noise, seed and, for a single column, in lags and delay. They are judged on a validation stretch,
-    the last fifth of the part to train on; a third of them goes on to be trained longer, again and again
+    input noise, seed and, for a single column, in lags and delay. They are judged on a fifth of the part
+    to train on, the ends of its four quarters; a third of them goes on to be trained longer, again and again
     (successive halving). In the end the winner learns from all of that part. The held-out part is seen once,
     for the verdict on it.
 
@@ -191,7 +191,7 @@ class _Halving:
             return winner, "It was not trained further."
         task = final_task(winner.candidate, self.plan, self.data, self.dt)
         run_tasks([task], self.store, self.engine, retry_failed=True, close=False, progress=quiet)
-        rows = "all rows to train on, the validation stretch among them"
+        rows = "all rows to train on, the validation rows among them"
         more = f"{self.plan[-1].updates:,} updates more on {rows}"
         if not self.store.has(task):
             return winner, f"It is as it was: {more}, failed."

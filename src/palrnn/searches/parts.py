@@ -1,7 +1,13 @@
 """What a candidate learns from and what it is judged by: both from the part of the data to train on.
 
-The last fifth of the longest trial, at most 9,000 rows, is the *validation stretch*: no candidate is trained
-on it. The held-out part of the data set is not here at all.
+A fifth of the longest trial, at most 9,000 rows, are the *validation rows*: no candidate is trained on them.
+They are the ends of four equal blocks, so that a candidate is neither taught nor judged by one time alone:
+what a series does only late, such as its first visit to a second lobe, is in both. A short series has fewer
+blocks, and so has one that is driven, whose inputs have to follow each other. The held-out part of the data
+set is not here at all.
+
+      learned from         judges
+    |----------------------|xxxxx|----------------------|xxxxx|  ...
 """
 
 from __future__ import annotations
@@ -14,21 +20,27 @@ import numpy as np
 from palrnn.data import Dataset, Standardizer
 from palrnn.data.source import embedded
 from palrnn.engine.checks import Floats
+from palrnn.invariants.state_space import delay_for
 
 #: The part of the longest trial that judges, the most rows of it that are of use, and the fewest.
 FRACTION, MOST_ROWS, LEAST_ROWS = 0.2, 9000, 40
+#: The most blocks, and the fewest rows that judge in each of several.
+BLOCKS, BLOCK_ROWS = 4, 250
+# gaps between stretches are longer than a forecast that is judged
+_LEAST_GAP = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
     """The series as a candidate sees them.
 
-    ``fit`` are the trials that it learns from and ``validation (T, lags N)`` the stretch that judges, both
-    standardised, past values among their columns; ``whole`` are the trials with that stretch, from which the
-    winner learns in the end, and ``seen`` all of their rows, for the region of the data.
-    ``reference (T, N)`` is the same stretch raw and without the past, and ``longest`` the whole raw trial
-    that it is the end of. Where something drives the system, ``fit_inputs`` and ``validation_inputs (T, K)``
-    are the inputs of the same rows, standardised, and ``whole_inputs`` those of the trials.
+    ``fit`` are the trials that it learns from and ``validation (T, lags N)`` the rows that judge, both
+    standardised, past values among their columns, with gaps (NaN) between the stretches of ``validation``;
+    ``whole`` are the trials with those rows, from which the winner learns in the end, and ``seen`` all of
+    their rows, for the region of the data. ``reference (T, N)`` are the rows that judge, raw and without the
+    past, and ``longest`` the whole raw trial that they are of. Where something drives the system,
+    ``fit_inputs`` and ``validation_inputs (T, K)`` are the inputs of the same rows, standardised, and
+    ``whole_inputs`` those of the trials.
     """
 
     fit: list[Floats]
@@ -54,7 +66,7 @@ def training_inputs(dataset: Dataset) -> list[Floats] | None:
 
 
 def validation_rows(trials: Sequence[Floats]) -> tuple[int, int]:
-    """Return which trial ends with the validation stretch, and how many rows that has."""
+    """Return which trial has the validation rows, and how many they are."""
     place = int(np.argmax([len(trial) for trial in trials]))
     rows = min(MOST_ROWS, round(FRACTION * len(trials[place])))
     if rows < LEAST_ROWS and len(trials) > 1:
@@ -68,6 +80,12 @@ def validation_rows(trials: Sequence[Floats]) -> tuple[int, int]:
     return place, rows
 
 
+def stretches(length: int, rows: int, blocks: int) -> list[slice]:
+    """Return where ``rows`` of a series of ``length`` judge: at the end of each of equal ``blocks``."""
+    ends = np.linspace(0, length, blocks + 1).round().astype(int)[1:]
+    return [slice(max(0, int(end) - rows // blocks), int(end)) for end in ends]
+
+
 def parts(
     trials: Sequence[Floats], lags: int = 1, delay: int = 1, inputs: Sequence[Floats] | None = None
 ) -> Parts:
@@ -76,32 +94,42 @@ def parts(
     ``inputs`` are those of each trial, ``(T_k, K)``, standardised already.
     """
     place, rows = validation_rows(trials)
+    blocks = 1 if inputs is not None else max(1, min(BLOCKS, rows // BLOCK_ROWS))
     embeddings = [embedded(trial, lags, delay) for trial in trials]
     # as `Dataset` does, to the last bit
     scale = Standardizer.fit(np.concatenate(embeddings))
     series = [scale.transform(trial) for trial in embeddings]
-    judge = series[place]
-    longest = trials[place]
+    judge, longest, past = series[place], trials[place], (lags - 1) * delay
+    judging = stretches(len(judge), rows, blocks)
+    # a row after a stretch has it among its past values for as long as they reach
+    begins = [0, *(each.stop + past for each in judging[:-1])]
+    learning = [slice(begin, each.start) for begin, each in zip(begins, judging, strict=True)]
+    gap = max(_LEAST_GAP, 2 * (delay_for(longest) or 0))
 
     def to_fit(each: Sequence[Floats]) -> list[Floats]:
-        end = max(0, len(judge) - rows)
-        kept = [*each[:place], each[place][:end], *each[place + 1 :]]
+        kept = [*each[:place], *(each[place][rows] for rows in learning), *each[place + 1 :]]
         return [trial for trial in kept if len(trial) > 1]
 
     found = Parts(
         to_fit(series),
         [trial for trial in series if len(trial) > 1],
-        judge[-rows:],
+        _joined([judge[rows] for rows in judging], gap),
         np.concatenate(series),
-        longest[-rows:][-len(judge) :],
+        _joined([longest[past:][rows] for rows in judging], gap),
         longest,
         scale,
     )
     if inputs is None:
         return found
     # the rows that have become past are gone from the inputs, too
-    drives = [drive[(lags - 1) * delay :] for drive in inputs]
+    drives = [drive[past:] for drive in inputs]
     kept = [drive for drive in drives if len(drive) > 1]
     return replace(
-        found, fit_inputs=to_fit(drives), validation_inputs=drives[place][-rows:], whole_inputs=kept
+        found, fit_inputs=to_fit(drives), validation_inputs=drives[place][judging[0]], whole_inputs=kept
     )
+
+
+def _joined(pieces: list[Floats], gap: int) -> Floats:
+    """Return all ``pieces`` one after the other, with ``gap`` rows of NaN between them."""
+    missing = np.full((gap, pieces[0].shape[1]), np.nan)
+    return np.concatenate([pieces[0], *(each for piece in pieces[1:] for each in (missing, piece))])
