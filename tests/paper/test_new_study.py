@@ -12,6 +12,7 @@ from command_line import call, run
 
 from palrnn.engine.config import Config, Count
 from palrnn.engine.seeds import generator
+from palrnn.paper import reproduce
 from palrnn.paper import study as registry
 from palrnn.paper.claim import Claim, Finding
 from palrnn.paper.presets import load_preset, preset_file
@@ -140,6 +141,26 @@ def test_without_the_file_its_section_is_unknown(preset: Path) -> None:
 def test_a_name_is_a_word_of_its_own() -> None:
     with pytest.raises(ValueError, match=r"palrnn\.paper\.studies\.toy has a study 'toy'"):
         study("toy")(Coins)
-    for name in ("all", "report", "data", "my coins", ""):
+    for name in ("all", "paper", "report", "data", "my coins", ""):
         with pytest.raises(ValueError, match="name must be a word"):
             study(name)(Coins)
+
+
+@pytest.mark.usefixtures("coins")
+def test_one_of_ours_is_left_out_of_the_papers_own(tmp_path: Path, preset: Path, monkeypatch) -> None:
+    asked: list[set[str]] = []
+
+    def none_of_them(tasks: list[Any], *_: Any, **__: Any) -> Any:
+        asked.append({task.kind.name for task in tasks})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("palrnn.paper.reproduction.run", none_of_them)
+    for name, ours in (("all", False), ("paper", False), ("paper", True)):
+        monkeypatch.setattr(Coins, "ours", ours)
+        with pytest.raises(KeyboardInterrupt):
+            reproduce(name, tmp_path / "run", scale=preset, workers=1)
+    whole, without_ours, without_coins = asked
+    assert {"coin", "truth"} <= whole
+    assert "coin" in without_ours
+    assert "truth" not in without_ours
+    assert without_coins == without_ours - {"coin"}

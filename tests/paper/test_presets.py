@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from palrnn.paper.studies.checkpoints import all_regimes
 from palrnn.paper.studies.evidence import EvidenceStudy
 from palrnn.paper.studies.gap import GapStudy
 from palrnn.paper.studies.readings import ReadingsStudy
+from palrnn.paper.study import study_tasks
 
 # Tables rbpf_hparams and saem_hparams, "Toy model settings" and "Dynamical QoI metrics", typed from the paper
 PAPER = {
@@ -141,3 +143,16 @@ def test_a_folder_keeps_its_preset_and_refuses_another(tmp_path: Path) -> None:
     assert preset_in(tmp_path, "smoke").scale == "smoke"
     with pytest.raises(ValueError, match=r"holds results of other settings \(smoke\)"):
         preset_in(tmp_path, "quick")
+
+
+def test_the_papers_own_studies_are_a_part_of_all_without_models_of_ours():
+    preset = load_preset("paper")
+    everything, own = study_tasks(preset), study_tasks(preset.of_paper)
+    assert {task.hash for task in own} < {task.hash for task in everything}
+    count = Counter(task.kind.name for task in own)
+    # 3 x 3 noise levels, five intervals, four seeds; and three without observation noise
+    assert count["checkpoint"] == 3 * 3 * 5 * 4 + 3
+    assert count["geometry"] == 180 * len(preset.gap.variants)
+    # twelve models at five lengths by two ways, and untouched ones
+    assert count["tuning"] == 12 * 5 * 2 + 12
+    assert not count.keys() & {"truth", "survival", "forced", "spectra", "fit", "counterparts"}

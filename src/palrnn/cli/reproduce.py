@@ -27,8 +27,8 @@ def reproduce_command(
     study: Annotated[
         str,
         typer.Argument(
-            help=f"{_NAMES}, or all of these; coverage: do error bars hold (not the paper's); report: only "
-            "tables, figures and summary, of what is there.",
+            help=f"{_NAMES}, or all of these; paper: those of the paper itself; coverage: do error bars hold "
+            "(not the paper's); report: only tables, figures and summary, of what is there.",
         ),
     ],
     # not a Path, which takes an empty name for the current folder

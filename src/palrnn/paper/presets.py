@@ -67,6 +67,12 @@ class Preset(Config):
         """Whether these are the paper's settings, as far as there are studies."""
         return _extends(load_preset("paper"), self)
 
+    @property
+    def of_paper(self) -> Preset:
+        """The same without our own studies, and so without the models that only they need."""
+        ours = [name for name, study in all_studies().items() if study.ours and study.Settings]
+        return self.model_copy(update=dict.fromkeys(ours))
+
 
 def load_preset(scale: str | os.PathLike[str]) -> Preset:
     """Return the preset of a scale, or the one in a TOML file of your own."""

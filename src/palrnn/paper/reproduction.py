@@ -41,7 +41,9 @@ def reproduce(
     page: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Reproduction:
-    """Do the tasks of a study ("all": of all) that are not done yet; write tables, summary and figures.
+    """Do the tasks of a study that are not done yet; write tables, summary and figures.
+
+    "all" are all studies, "paper" those of the paper itself.
 
     "report" does no tasks. ``scale`` (smoke, quick, paper, or a .toml file) is needed once for each folder.
     Tasks run in ``workers`` processes here (default: one per core), or on the Dask cluster at ``scheduler``.
@@ -49,7 +51,7 @@ def reproduce(
     """
     preset = preset_in(folder, scale)
     names = [found.name for found in studies_in(preset)]
-    one_of(study, "study", (*names, "all", "report"))
+    one_of(study, "study", (*names, "all", "paper", "report"))
     place = check_folder(folder, "sweep")
     if page is not None and not check_file(page, TITLE.encode()).parent.is_dir():
         raise ValueError(f"{page}: the folder {Path(page).parent} does not exist")
@@ -59,7 +61,8 @@ def reproduce(
     with closing(_engine(workers, scheduler)) as engine, writable_folder(place, "sweep", f"study {study}"):
         preset, store = keep_preset(place, scale), Store(place)
         restore_results(preset, store)
-        tasks = study_tasks(preset, None if study == "all" else [study])
+        whole = study in ("all", "paper")
+        tasks = study_tasks(preset.of_paper if study == "paper" else preset, None if whole else [study])
         tally = run(tasks, store, engine, retry_failed=retry_failed, progress=progress)
         return Reproduction(tally, _report(preset, place, page))
 

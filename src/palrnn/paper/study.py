@@ -40,7 +40,7 @@ FINDINGS = "What the paper's numbers do not show"
 
 _STUDIES: dict[str, type[Study[Any]]] = {}
 # words of the command, and what all studies share in a preset
-_RESERVED = ("all", "report", "scale", "resamples", "data", "training", "invariants")
+_RESERVED = ("all", "paper", "report", "scale", "resamples", "data", "training", "invariants")
 
 
 class Picture(NamedTuple):
@@ -57,6 +57,8 @@ class Study(Generic[S]):
     name: ClassVar[str]
     place: ClassVar[int]
     Settings: ClassVar[type[Config] | None] = None
+    #: Whether it answers what the paper leaves open; `palrnn reproduce paper` leaves it out then.
+    ours: ClassVar[bool] = False
     #: The figures that the fidelity page shows.
     pictures: ClassVar[tuple[Picture, ...]] = ()
     #: The width of the study's panel in the figure of the main results; 0: it has none.

@@ -68,6 +68,7 @@ class ForcingStudy(Study[ForcingSettings]):
     """The curvature and the invariants of models by the forcing that trained them."""
 
     Settings = ForcingSettings
+    ours = True
 
     def check(self) -> None:
         TruthStudy.of(self.preset)

@@ -47,6 +47,7 @@ class GatesStudy(Study[GatesSettings]):
     """Learned gate noise, and hard-gated beside sampled invariants."""
 
     Settings = GatesSettings
+    ours = True
 
     def check(self) -> None:
         NoiseStudy.of(self.preset)

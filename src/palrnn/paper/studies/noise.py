@@ -93,6 +93,7 @@ class NoiseStudy(Study[NoiseSettings]):
     """Held-out evidence and invariants after tuning from several starts."""
 
     Settings = NoiseSettings
+    ours = True
     pictures = (Picture(OPEN, "front", "Evidence against D_stsp, by way of tuning and start"),)
 
     def check(self) -> None:

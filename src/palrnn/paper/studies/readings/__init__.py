@@ -55,6 +55,7 @@ class ReadingsStudy(Study[ReadingsSettings]):
     """The curvature study once for each reading of the paper."""
 
     Settings = ReadingsSettings
+    ours = True
 
     def check(self) -> None:
         GapStudy.of(self.preset)

@@ -50,6 +50,7 @@ class SurvivalStudy(Study[SurvivalSettings]):
     """What becomes of each model, and D_stsp over its starts."""
 
     Settings = SurvivalSettings
+    ours = True
 
     def check(self) -> None:
         GapStudy.of(self.preset)

@@ -66,6 +66,7 @@ class TruthStudy(Study[TruthSettings]):
     """The observed information of every model, exact given the gates."""
 
     Settings = TruthSettings
+    ours = True
     pictures = (Picture(TRUE, "artefacts", "Eight samples and closed forms of the same models"),)
 
     def check(self) -> None:
