@@ -27,6 +27,8 @@ from palrnn.sweeps import Kind, Task
 DATA = Kind("data", "palrnn.searches.work:missing_data", ".safetensors", archived=False)
 CANDIDATE = Kind("candidate", "palrnn.searches.work:train_candidate", ".safetensors")
 
+#: To be raised when candidates are taught or judged otherwise: a search that goes on makes them again then.
+RULES = 2
 #: Steps of the long runs that judge the last rung, and the others.
 LONG_STEPS, SHORT_STEPS = 100_000, 20_000
 # a last rung of so many updates is measured so often
@@ -52,6 +54,7 @@ def candidate_task(candidate: Candidate, plan: list[Rung], rung: int, data: Task
         "measured": _MEASURED if last and updates >= _LONG_TRAINING else 0,
         "long_steps": LONG_STEPS if last else SHORT_STEPS,
         "dt": dt,
+        "rules": RULES,
     }
     needs = {"data": data}
     if rung:
