@@ -66,7 +66,7 @@ def _kills(found: dict[str, dict[str, Any]]) -> str:
     table = "\n".join(rows)
     return f"""## kill -9
 
-Each command that writes is killed at random moments, continued, killed again, and at last left to finish.
+The commands below are killed at random moments, continued, killed again, and at last left to finish.
 After every kill all files with a proper name must be whole, and no finished unit may be lost. At the end the
 folder must hold the bytes of a run that was never disturbed (apart from times and names of machines).
 

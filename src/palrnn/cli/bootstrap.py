@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from palrnn.cli.app import JsonFlag, OutputFolder, QuietFlag, Voice, app, option, wrote
-from palrnn.cli.options import Columns, ObservationNoise, Steps, TimeStep
+from palrnn.cli.options import Columns, Inputs, ObservationNoise, Steps, TimeStep, input_names
 from palrnn.cli.terminal import listing
 
 _TRAINING, _WORK = "The first model", "The ensemble"
@@ -21,8 +21,8 @@ def bootstrap_command(
     series: Annotated[
         str,
         typer.Argument(
-            help="A file (.csv .npy .npz .parquet; time in rows), or a system to simulate: lorenz63, "
-            "rossler, lorenz96."
+            help="A file (.csv .txt .tsv .npy .npz .mat .h5 .edf .parquet; time in rows), or a system: "
+            "lorenz63, rossler, lorenz96."
         ),
     ],
     base: Annotated[
@@ -30,7 +30,12 @@ def bootstrap_command(
     ] = None,
     models: Annotated[int | None, option("Models (50).", _WORK)] = None,
     method: Annotated[
-        str | None, option("blocks: data drawn anew; seeds: other starts (blocks).", _WORK)
+        str | None,
+        option(
+            "blocks: data drawn anew; varied: and other sizes and forcings; denoised: from smoothed data; "
+            "seeds: other starts (blocks).",
+            _WORK,
+        ),
     ] = None,
     block: Annotated[int | None, option("Rows of a block (two training sequences).", _WORK)] = None,
     member_updates: Annotated[
@@ -43,6 +48,7 @@ def bootstrap_command(
     dt: TimeStep = None,
     observation_std: ObservationNoise = None,
     columns: Columns = None,
+    inputs: Inputs = None,
     latent_dim: Annotated[int | None, option("Latent units M of the first model (60).", _TRAINING)] = None,
     gated: Annotated[int | None, option("Gated units P of the first model (40).", _TRAINING)] = None,
     tau: Annotated[int | None, option("Steps between forcings (chosen from the data).", _TRAINING)] = None,
@@ -58,7 +64,13 @@ def bootstrap_command(
     """
     own = _given(models=models, method=method, block=block, updates=member_updates, seed=seed)
     own |= _given(workers=workers, scheduler=scheduler)
-    data = _given(steps=steps, dt=dt, observation_std=observation_std, columns=columns or None)
+    data = _given(
+        steps=steps,
+        dt=dt,
+        observation_std=observation_std,
+        columns=columns or None,
+        inputs=input_names(inputs),
+    )
     training = _given(latent_dim=latent_dim, gated=gated, tau=tau, updates=updates)
     training |= _given(sequence_length=sequence_length)
     from palrnn.data import Dataset

@@ -57,8 +57,8 @@ def geometry_command(
     """Compare the curvature of teacher forcing with that of the marginal likelihood, at the same model.
 
     The folder receives matrices.safetensors, summary.json, geometry.png, error_bars.png and the
-    settings, geometry.toml. Of a large model, as that of the defaults, there are traces and no
-    matrices: these take minutes, and --most-dense 3000.
+    settings, geometry.toml. Of more than 1,500 parameters, as a model of the default size has, there
+    are traces and no matrices: these take minutes, and --most-dense 4000.
     """
     from palrnn.engine.checks import one_of
     from palrnn.engine.files import write_json

@@ -25,3 +25,8 @@ Inputs = Annotated[
     option("Columns that drive the system, not observed: names with commas between (none).", SERIES),
 ]
 TrialColumn = Annotated[str | None, option("The column that tells trials apart (trial).", SERIES)]
+
+
+def input_names(inputs: str | None) -> list[str] | None:
+    """Return the names in what was given for `Inputs`."""
+    return None if inputs is None else [name.strip() for name in inputs.split(",")]

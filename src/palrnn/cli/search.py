@@ -18,6 +18,7 @@ from palrnn.cli.options import (
     Steps,
     TimeStep,
     TrialColumn,
+    input_names,
 )
 
 _TRAINING, _WORK = "What is tried", "The search"
@@ -30,8 +31,8 @@ def search_command(
     series: Annotated[
         str | None,
         typer.Argument(
-            help="A file (.csv .npy .npz .parquet; time in rows), or a system to simulate: lorenz63, "
-            "rossler, lorenz96. May be left out to continue the search in the output folder.",
+            help="A file (.csv .txt .tsv .npy .npz .mat .h5 .edf .parquet; time in rows), or a system: "
+            "lorenz63, rossler, lorenz96. May be left out to continue the search in the output folder.",
         ),
     ] = None,
     minutes: Annotated[float | None, option("About how long it may take (5).", _WORK)] = None,
@@ -67,13 +68,17 @@ def search_command(
     ] = None,
     families: Annotated[
         list[str] | None,
-        option("A family to try, alrnn, shallow, clipped-shallow; once per family (alrnn).", _TRAINING),
+        option(
+            "A family to try, alrnn, shallow, clipped-shallow; once per family (alrnn; of two to six columns "
+            "shallow, too).",
+            _TRAINING,
+        ),
     ] = None,
     latent_dim: Annotated[
         list[int] | None, option("Latent units M to try; once per number (30 to 70).", _TRAINING)
     ] = None,
     gated: Annotated[
-        list[int] | None, option("Gated units P to try; once per number (5 to 30).", _TRAINING)
+        list[int] | None, option("Gated units P to try; once per number (5 to 40).", _TRAINING)
     ] = None,
     tau: Annotated[
         list[int] | None, option("Steps between forcings to try; once per number.", _TRAINING)
@@ -104,7 +109,7 @@ def search_command(
     for name in ("output", "series", "json", "quiet"):
         given.pop(name, None)
     if inputs is not None:
-        given["inputs"] = [name.strip() for name in inputs.split(",")]
+        given["inputs"] = input_names(inputs)
     from palrnn.report.sections.invariants import invariants_table, verdict_lines
     from palrnn.report.sections.search import search_table
     from palrnn.searches import search

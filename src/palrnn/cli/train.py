@@ -19,6 +19,7 @@ from palrnn.cli.options import (
     Steps,
     TimeStep,
     TrialColumn,
+    input_names,
 )
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def train_command(
     for name in ("output", "config", "preset", "series", "json", "quiet"):
         given.pop(name, None)
     if inputs is not None:
-        given["inputs"] = [name.strip() for name in inputs.split(",")]
+        given["inputs"] = input_names(inputs)
     from palrnn.report.sections.invariants import invariants_table, verdict_lines
     from palrnn.runs import RunRecord, reconstruct
 
