@@ -100,8 +100,8 @@ def field() -> str:
             lives = row["alive from 10 of 10 starts after 100,000 steps"]
             lines.append(f"| lorenz63, 5% noise | {name} | {row['models']} | {score} | {lives} |")
     about = (
-        "Default settings, but for the rows with numbers of units (that size, tau 16, 100,000 updates) and the "
-        "last two (forcing of strength 0.1, the last model); [training](docs/training.md), "
+        "Default settings, but for the rows with numbers of units (that size, tau 16, 100,000 updates) and "
+        "the last two (forcing of strength 0.1, the last model); [training](docs/training.md), "
         "[the field's numbers](docs/field.md) and [the shallow PLRNN](docs/shallow.md) say more."
     )
     return "\n".join([*lines, "", about])
