@@ -62,3 +62,21 @@ def test_stretches_in_a_gap_are_left_out_of_floors():
     x[:800] = np.nan
     with pytest.raises(ValueError, match="source must hold two stretches of length=200 to compare"):
         dstsp_floor(x, length=200)
+
+
+def test_stretches_that_do_not_vary_are_left_out_of_floors():
+    x = np.random.default_rng(0).standard_normal((1000, 2))
+    x[:400, 1] = 3.0
+    varying = dstsp_floor(x[400:], length=200, pairs=50).values
+    np.testing.assert_array_equal(np.sort(dstsp_floor(x, length=200, pairs=50).values), np.sort(varying))
+    with pytest.raises(ValueError, match="in which every column varies"):
+        dstsp_floor(x[:500], length=200)
+
+
+def test_a_stretch_too_short_between_gaps_for_a_delay_space_is_left_out():
+    x = np.sin(np.arange(1200.0) / 7)[:, None] + 0.1 * np.random.default_rng(0).standard_normal((1200, 1))
+    whole = dstsp_floor(x[300:], length=300, delay=17, pairs=50).values
+    x[30:300] = np.nan
+    np.testing.assert_array_equal(
+        np.sort(dstsp_floor(x, length=300, delay=17, pairs=50).values), np.sort(whole)
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from palrnn import ALRNN, Dataset
+from palrnn import ALRNN, Dataset, dstsp_floor
 from palrnn.data import lorenz63
 from palrnn.data.packing import pack, unpack
 from palrnn.searches.judge import Judgement, failed, judge_model
-from palrnn.searches.parts import parts, raw_training
+from palrnn.searches.parts import blocks_for, parts, raw_training
 
 
 def turning(growth: float = 1.0, angle: float = 0.3) -> ALRNN:
@@ -90,24 +90,57 @@ def test_the_scale_is_that_of_the_dataset_and_the_held_out_part_is_not_there(lag
 
 @pytest.mark.parametrize(("lags", "delay"), [(1, 1), (3, 7)])
 def test_the_ends_of_four_blocks_judge_a_long_series_and_nothing_of_them_is_learned(lags, delay):
-    # the values of a row are its number
-    x = np.arange(10_000.0)[:, None]
+    # the first column of a row is its number
+    x = np.column_stack([np.arange(10_000.0), np.random.default_rng(0).standard_normal(10_000)])
     found, past = parts([x], lags, delay), (lags - 1) * delay
-    fit = [found.standardizer.inverse(trial).round() for trial in found.fit]
-    assert [len(trial) for trial in fit] == pytest.approx([2000] * 4, abs=2 * past + 2)
-    judging = found.reference[~np.isnan(found.reference)]
-    assert len(judging) == 2000
-    blocks = np.linspace(past, 10_000, 5).round()[1:]
-    np.testing.assert_array_equal(judging, np.concatenate([np.arange(end - 500, end) for end in blocks]))
+    fit = [found.standardizer.inverse(trial)[:, ::2].round() for trial in found.fit]
+    assert [len(trial) for trial in fit] == [2000 - past] * 4
+    judging = found.reference[~np.isnan(found.reference[:, 0]), 0]
+    # whatever past stands beside them
+    ends = (2500, 5000, 7500, 10_000)
+    np.testing.assert_array_equal(judging, np.concatenate([np.arange(end - 500, end) for end in ends]))
     # past values among their columns, too
     assert not np.isin(np.concatenate(fit), judging).any()
     seen = found.standardizer.inverse(found.validation)[:, 0]
     np.testing.assert_array_equal(seen[~np.isnan(seen)].round(), judging)
     # no forecast ten steps ahead leads from one stretch into the next
-    gaps = np.flatnonzero(np.diff(np.flatnonzero(~np.isnan(found.reference[:, 0]))) > 1)
-    assert len(gaps) == 3
-    assert np.isnan(found.reference[500:520]).all()
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(seen))[:21], [*range(500, 520), 1020])
     assert len(found.whole) == 1
+
+
+def test_a_slow_series_and_a_long_past_have_fewer_blocks():
+    slow = np.sin(np.arange(5000) / 100)[:, None]
+    assert len(parts([slow]).fit) == 1
+    assert blocks_for(5000, 1000, past=0, slow=1) == 4
+    assert blocks_for(5000, 1000, past=900, slow=1) == 2
+    assert blocks_for(5000, 1000, past=0, slow=40) == 2
+    assert blocks_for(900, 180, past=0, slow=1) == 1
+    # a driven one has inputs that follow each other
+    x = np.random.default_rng(0).standard_normal((5000, 2))
+    assert len(parts([x], inputs=[x[:, :1]]).fit) == 1
+
+
+def test_the_floor_is_of_stretches_with_the_gaps_of_the_rows_that_judge(monkeypatch):
+    asked = []
+
+    def floor(source, **how):
+        asked.append((source, how["length"]))
+        return dstsp_floor(source, **how)
+
+    monkeypatch.setattr("palrnn.searches.judge.dstsp_floor", floor)
+    data = parts([circle()])
+    judge_model(turning(), data, long_steps=1000)
+    (source, length), pattern = asked[0], np.isnan(data.reference[:, 0])
+    assert pattern.sum() == 60
+    np.testing.assert_array_equal(np.isnan(source[:length, 0]), pattern)
+    np.testing.assert_array_equal(np.isnan(source[length : 2 * length, 0]), pattern)
+
+
+def test_one_column_in_short_trials_is_judged_in_a_delay_space_that_fits():
+    rng = np.random.default_rng(0)
+    trials = [np.sin(np.arange(60) / 12 + rng.uniform(0, 6))[:, None] for _ in range(3)]
+    one = ALRNN(np.array([0.9]), np.zeros((1, 1)), np.zeros(1), np.eye(1), 0)
+    assert judge_model(one, parts(trials), long_steps=1000).grade == "not usable"
 
 
 def test_a_gap_as_long_as_a_block_leaves_the_others():

@@ -29,7 +29,7 @@ def test_a_budget_that_trains_nobody_is_refused():
 
 
 def test_the_first_candidates_are_the_usual_settings_with_both_ways_of_forcing():
-    space = Space(columns=3, rows=10_000, tau=16)
+    space = Space(columns=3, most_past=2500, tau=16)
     first, second = (space.candidate(k).config(10) for k in range(2))
     assert (first.latent_dim, first.gated, first.learning_rate) == (60, 40, 3e-3)
     assert first.forcing == Forcing.identity(16)
@@ -37,20 +37,20 @@ def test_the_first_candidates_are_the_usual_settings_with_both_ways_of_forcing()
 
 
 def test_candidates_differ_and_are_always_the_same():
-    drawn = [Space(columns=3, rows=10_000, tau=16, seed=4).candidate(k) for k in range(30)]
-    again = [Space(columns=3, rows=10_000, tau=16, seed=4).candidate(k) for k in range(30)]
+    drawn = [Space(columns=3, most_past=2500, tau=16, seed=4).candidate(k) for k in range(30)]
+    again = [Space(columns=3, most_past=2500, tau=16, seed=4).candidate(k) for k in range(30)]
     assert drawn == again
     assert len({str(each.training) for each in drawn}) == 30
     policies = [each.training["forcing"]["policy"] for each in drawn]
     # three in five are generalised: of 28 draws, 17 and three deviations of 2.6 to each side
     assert 9 <= policies.count("generalised") <= 25
-    other = Space(columns=3, rows=10_000, tau=16, seed=5).candidate(7)
+    other = Space(columns=3, most_past=2500, tau=16, seed=5).candidate(7)
     assert other.training != drawn[7].training
 
 
 def test_what_is_given_holds_for_all_and_leaves_the_other_draws():
     free, bound = (
-        Space(columns=3, rows=10_000, tau=16, choices=choices)
+        Space(columns=3, most_past=2500, tau=16, choices=choices)
         for choices in (None, {"learning_rate": [2e-3], "gradient_clip": ["none"]})
     )
     for k in range(10):
@@ -64,7 +64,7 @@ def test_what_is_given_holds_for_all_and_leaves_the_other_draws():
 
 
 def test_several_values_are_all_tried():
-    space = Space(columns=3, rows=10_000, tau=16, choices={"tau": [4, 9]})
+    space = Space(columns=3, most_past=2500, tau=16, choices={"tau": [4, 9]})
     assert {space.candidate(k).config(1).forcing for k in range(20)} == {
         Forcing.identity(4),
         Forcing.identity(9),
@@ -73,24 +73,24 @@ def test_several_values_are_all_tried():
 
 def test_many_columns_have_units_enough():
     for k in range(20):
-        config = Space(columns=64, rows=10_000, tau=5).candidate(k).config(1)
+        config = Space(columns=64, most_past=2500, tau=5).candidate(k).config(1)
         assert config.latent_dim >= 64 + config.gated
-        tight = Space(columns=3, rows=10_000, tau=5, choices={"latent_dim": [4]}).candidate(k).config(1)
+        tight = Space(columns=3, most_past=2500, tau=5, choices={"latent_dim": [4]}).candidate(k).config(1)
         assert (tight.latent_dim, tight.gated) == (4, 1)
 
 
 def test_the_past_never_takes_more_than_a_quarter_of_the_rows():
-    space = Space(columns=1, rows=100, tau=40, lags=(2, 3, 4, 5), delays=(20, 40, 60))
+    space = Space(columns=1, most_past=25, tau=40, lags=(2, 3, 4, 5), delays=(20, 40, 60))
     drawn = [space.candidate(k) for k in range(40)]
     assert {each.lags for each in drawn} == {2, 3, 4, 5}
     assert all((each.lags - 1) * each.delay <= 25 for each in drawn)
 
 
 def test_shallow_candidates_have_hidden_units():
-    space = Space(columns=3, rows=1000, tau=5, families=("shallow",))
+    space = Space(columns=3, most_past=250, tau=5, families=("shallow",))
     assert {space.candidate(k).config(1).gated for k in range(30)} == {50, 100, 200}
 
 
 def test_rungs_see_other_batches():
-    candidate = Space(columns=3, rows=1000, tau=5).candidate(3)
+    candidate = Space(columns=3, most_past=250, tau=5).candidate(3)
     assert len({candidate.config(10, rung).seed for rung in range(4)}) == 4

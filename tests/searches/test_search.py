@@ -11,8 +11,12 @@ import pytest
 from tiny_search import results, series, tiny_search
 
 import palrnn
+from palrnn.data import lorenz63
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainingDivergedError, train
+from palrnn.searches.pace import pace
+from palrnn.searches.parts import parts
+from palrnn.searches.space import Space
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +144,60 @@ def test_one_column_is_seen_with_its_past(tmp_path):
     assert len({row["dstsp_floor"] for row in found.table}) == 1
 
 
+def test_of_a_short_column_no_past_is_so_long_that_the_winner_cannot_be_judged(monkeypatch):
+    tried = []
+
+    def candidate(self, number, drawn=Space.candidate):
+        tried.append(drawn(self, number))
+        return tried[-1]
+
+    monkeypatch.setattr(Space, "candidate", candidate)
+    # 60 rows are held out, of which a score card takes 40; the usual delay would take more
+    x = lorenz63(300, dt=0.005, seed=3)[:, :1]
+    tiny_search(x, candidates=30, updates=400)
+    assert max(each.lags for each in tried) == 5
+    assert max((each.lags - 1) * each.delay for each in tried) == 20
+
+
+def test_a_past_that_leaves_too_little_to_judge_by_is_refused_before_any_training():
+    with pytest.raises(ValueError, match=r"lags = 3 with delay = 1 must leave 40 of the 40 held-out rows"):
+        tiny_search(lorenz63(400, seed=3)[:, :1], test_fraction=0.1, lags=3)
+
+
+def test_the_past_of_a_dataset_is_what_it_was_prepared_with():
+    found = tiny_search(palrnn.Dataset.prepare(series()[:, :1], dt=0.01, lags=1), dt=None, updates=60)
+    assert {row["lags"] for row in found.table} == {1}
+
+
+def test_the_winner_is_kept_though_it_cannot_be_judged(tmp_path, monkeypatch):
+    def verdict(self):
+        raise ValueError("reference is of no use")
+
+    monkeypatch.setattr(palrnn.Reconstruction, "verdict", verdict)
+    with pytest.raises(ValueError, match="of no use"):
+        tiny_search(updates=60, run=tmp_path / "found")
+    assert palrnn.Reconstruction.load(tmp_path / "found" / "best").drift.observed_dim == 3
+
+
+def test_no_limit_for_gradients_is_a_choice():
+    for given, there in ((None, {None}), ((None, 5.0), {None, 5.0})):
+        found = tiny_search(gradient_clip=given, candidates=8, updates=100)
+        assert {row["gradient_clip"] for row in found.table} == there
+
+
+def test_a_timing_has_sequences_as_long_as_those_of_the_search(monkeypatch):
+    lengths = []
+
+    def timed(trials, config, **more):
+        lengths.append(config.sequence_length)
+        return train(trials, config, **more)
+
+    monkeypatch.setattr("palrnn.searches.pace.train", timed)
+    candidate = Space(columns=3, most_past=0, tau=5, choices={"sequence_length": [30]}).candidate(0)
+    pace(candidate, parts([series()]))
+    assert set(lengths) == {30}
+
+
 def test_a_dataset_and_other_families_will_do():
     found = tiny_search(
         palrnn.Dataset.prepare(series(), dt=0.01, lags=2, delay=3),
@@ -188,6 +246,8 @@ def test_gaps_are_allowed():
         ({"workers": 0}, "workers"),
         ({"workers": 1, "scheduler": "tcp://127.0.0.1:1"}, "workers are of this machine"),
         ({"run": ""}, "the folder of a search must have a name"),
+        ({"learning_rate": (None, 1e-3)}, "learning_rate must have values to try, got None among them"),
+        ({"x": np.column_stack([series(), np.arange(1200) < 100])}, "x must vary in every column"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(given, words):

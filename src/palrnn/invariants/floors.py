@@ -18,7 +18,7 @@ from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
 from palrnn.engine.seeds import generator
 from palrnn.invariants.spectrum import spectrum_distance
-from palrnn.invariants.state_space import dstsp
+from palrnn.invariants.state_space import delayed, dstsp
 
 #: Steps before a simulated stretch: from near an unstable fixed point it takes thousands to spiral away.
 SETTLE = 10_000
@@ -70,7 +70,7 @@ def dstsp_floor(
     a long series ``(T, N)`` with ``T >= 2 * length``, of which stretches that do not overlap are paired at
     random.
     """
-    couples = _couples(source, length, pairs, dt, process_std, seed)
+    couples = _couples(source, length, pairs, dt, process_std, seed, delay)
     counting: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol, "delay": delay}
     return _floor(couples, length, lambda a, b: dstsp(a, b, **counting).value)
 
@@ -99,7 +99,13 @@ def _floor(
 
 
 def _couples(
-    source: System | ArrayLike, length: int, pairs: int, dt: float, process_std: float, seed: int
+    source: System | ArrayLike,
+    length: int,
+    pairs: int,
+    dt: float,
+    process_std: float,
+    seed: int,
+    delay: int | None = None,
 ) -> list[tuple[Floats, Floats]]:
     length, pairs = as_int(length, "length", least=2), as_int(pairs, "pairs", least=1)
     dt, process_std = as_float(dt, "dt", above=0.0), as_float(process_std, "process_std", least=0.0)
@@ -117,14 +123,22 @@ def _couples(
         raise ValueError(f"source must hold two stretches of length={length}, has {len(series)} steps")
     parts = series[: stretches * length].reshape(stretches, length, -1)
     seen = ~np.isnan(parts)
-    # rows without gaps for D_stsp, and for D_H values of every column at the same places of both stretches
-    whole = [bool(whole_rows(part).any()) for part in parts]
-    ordered = [(a, b) for a in range(stretches) for b in range(stretches) if a != b]
+    fit = [k for k in range(stretches) if _varies(parts[k], delay)]
+    ordered = [(a, b) for a in fit for b in fit if a != b]
     if not seen.all():
-        ordered = [
-            (a, b) for a, b in ordered if whole[a] and whole[b] and (seen[a] & seen[b]).any(axis=0).all()
-        ]
+        # for D_H values of every column at the same places of both stretches
+        ordered = [(a, b) for a, b in ordered if (seen[a] & seen[b]).any(axis=0).all()]
     if not ordered:
-        raise ValueError(f"source must hold two stretches of length={length} to compare, its gaps leave none")
+        raise ValueError(
+            f"source must hold two stretches of length={length} to compare: in which every column varies, "
+            "and which gaps leave something of"
+        )
     chosen = generator(seed).permutation(len(ordered))[:pairs]
     return [(parts[ordered[i][0]], parts[ordered[i][1]]) for i in chosen]
+
+
+def _varies(part: Floats, delay: int | None) -> bool:
+    """Whether rows of ``part`` without gaps, in the delay space if there is one, differ in every column."""
+    rows = part if delay is None else delayed(part, delay)
+    whole = rows[whole_rows(rows)]
+    return len(whole) > 1 and bool((whole.min(axis=0) < whole.max(axis=0)).all())

@@ -98,7 +98,7 @@ def dstsp(
     truth = as_series(reference, "reference", allow_nan=True)
     model = as_series(generated, "generated", min_steps=1, dim=truth.shape[1], allow_nan=True)
     if delay is not None:
-        truth, model = (_delayed(series, delay) for series in (truth, model))
+        truth, model = (delayed(series, delay) for series in (truth, model))
     truth, model = _whole(truth, "reference"), _whole(model, "generated")
     bins = as_int(bins, "bins", least=1)
     smoothing = as_float(smoothing, "smoothing", above=0.0)
@@ -128,7 +128,8 @@ def _whole(series: Floats, name: str) -> Floats:
     return series if whole.all() else series[whole]
 
 
-def _delayed(series: Floats, delay: int) -> Floats:
+def delayed(series: Floats, delay: int) -> Floats:
+    """Return ``series (T, N)`` in the delay space of `dstsp`: now, ``delay`` and twice as many steps ago."""
     step = as_int(delay, "delay", least=1)
     if len(series) < _LAGS * step + 1:
         raise ValueError(f"delay must be at most a third of both series, got {delay} for {len(series)} steps")

@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,10 @@ from palrnn.sweeps import run as run_tasks
 #: The budget where nobody gives one.
 MINUTES = 5.0
 _MOST_MINUTES = 100_000.0
+# the setting whose None is a value
+_CLIP = "gradient_clip"
+# rows that a score card takes at least
+_LEAST_HELD = 40
 #: Other ways to give forcing; settings of training that are known by these names, too.
 _NUMBERS = ("tau", "alpha", "final_alpha", "alpha_schedule")
 
@@ -112,11 +115,11 @@ def search(
             chosen = before
             _refuse_changes(before, dataset, given, folder)
         else:
-            chosen = _chosen(dataset, trials, given, engine.workers)
+            chosen = _chosen(dataset, trials, given, engine.workers, fixed=isinstance(x, Dataset))
         space = _space(dataset, trials, chosen)
         plan = rungs(chosen.updates, chosen.candidates)
         drawn = [space.candidate(k) for k in range(plan[0].candidates)]
-        _check(drawn, trials, drives)
+        _check(drawn, trials, drives, dataset)
         with _place(folder, str(dataset.settings["series"])) as place, place.writing():
             place.write_settings(chosen)
             with listening(progress, "search") as report:
@@ -124,9 +127,12 @@ def search(
                 order = halving.order(drawn, pack(trials, drives), report, announce or (lambda _: None))
                 winner, end = halving.final(order[0], report)
                 why = f"{reasons(order, plan)} {end}"
-            result = _result(order, winner, why, dataset, x, data.get("inputs"), chosen)
+            table = [standing.row(rank) for rank, standing in enumerate(order, start=1)]
+            best = _best(winner, SearchTable(table, why), dataset, x, data.get("inputs"))
+            if folder is not None:  # before anything else is asked of it
+                best = best.save(folder.best)
+            result = SearchResult(best, table, why, best.verdict(), chosen.updates)
             if folder is not None:
-                result = replace(result, best=result.best.save(folder.best))
                 folder.write_result(result)
     return result
 
@@ -216,16 +222,8 @@ class _Halving:
         )
 
 
-def _result(
-    order: list[Standing],
-    winner: Standing,
-    why: str,
-    dataset: Dataset,
-    x: Any,
-    inputs: Any,
-    chosen: SearchSettings,
-) -> SearchResult:
-    """Return the winner as a reconstruction, judged on the held-out part."""
+def _best(winner: Standing, table: SearchTable, dataset: Dataset, x: Any, inputs: Any) -> Reconstruction:
+    """Return the winner as a reconstruction."""
     if winner.candidate.lags > 1:
         past = {"lags": winner.candidate.lags, "delay": winner.candidate.delay}
         # candidates were trained on inputs in the units of the series without its past
@@ -236,9 +234,8 @@ def _result(
     there, scale = winner.checkpoint.standardizer, dataset.standardizer
     if there is None or not (np.array_equal(there.mean, scale.mean) and np.array_equal(there.std, scale.std)):
         raise ValueError("x has changed while it was searched")
-    table = [standing.row(rank) for rank, standing in enumerate(order, start=1)]
     drive = dataset.inputs
-    best = Reconstruction(
+    return Reconstruction(
         winner.checkpoint.model,
         scale,
         dataset.reference,
@@ -247,11 +244,10 @@ def _result(
         dt=dataset.dt,
         record=RunRecord.of(dataset, winner.config),
         losses=[(int(update), float(loss)) for update, loss in winner.checkpoint.arrays["losses"]],
-        search=SearchTable(table, why),
+        search=table,
         inputs=None if drive is None else drive.reference,
         input_standardizer=None if drive is None else drive.standardizer,
     ).with_name(dataset.name)
-    return SearchResult(best, table, why, best.verdict(), chosen.updates)
 
 
 def _sorted_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
@@ -260,7 +256,7 @@ def _sorted_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
     data = {name: value for name, value in given.items() if name in of_data and value is not None}
     choices: dict[str, list[Any]] = {}
     for name, value in given.items():
-        if name in of_data or value is None:
+        if name in of_data or (value is None and name != _CLIP):
             continue
         if name in OWN or name not in {*TrainConfig.model_fields, *_NUMBERS}:
             what = "is decided by the search itself" if name in OWN else "is not a known setting"
@@ -268,8 +264,15 @@ def _sorted_settings(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
         values = list(value) if isinstance(value, (list, tuple, set, frozenset, range)) else [value]
         if not values:
             raise ValueError(f"{name} must have a value to try, got {quoted(value)}")
-        choices[name] = [each.to_dict() if isinstance(each, Forcing) else each for each in values]
+        choices[name] = [_plain_choice(name, each) for each in values]
     return data, choices
+
+
+def _plain_choice(name: str, value: Any) -> Any:
+    if value is None and name != _CLIP:
+        raise ValueError(f"{name} must have values to try, got None among them")
+    # as `TrainConfig` writes no limit where there is no None
+    return "none" if value is None else value.to_dict() if isinstance(value, Forcing) else value
 
 
 def _families(names: Sequence[str]) -> tuple[str, ...]:
@@ -293,8 +296,13 @@ def _whole_numbers(value: int | Sequence[int], name: str) -> tuple[int, ...]:
     return tuple(as_int(each, name, least=1) for each in listed)
 
 
-def _chosen(dataset: Dataset, trials: list[Any], given: dict[str, Any], workers: int) -> SearchSettings:
-    """Return the settings of a new search, with what nobody has given chosen from the data."""
+def _chosen(
+    dataset: Dataset, trials: list[Any], given: dict[str, Any], workers: int, *, fixed: bool
+) -> SearchSettings:
+    """Return the settings of a new search, with what nobody has given chosen from the data.
+
+    The past of a ``fixed`` data set is what it was prepared with.
+    """
     longest = max(map(len, trials))
     single, drives = trials[0].shape[1] == 1, training_inputs(dataset)
     suggested = min(usual_delay(trials), max(1, longest // 40))  # the first of each is that of `reconstruct`
@@ -304,8 +312,9 @@ def _chosen(dataset: Dataset, trials: list[Any], given: dict[str, Any], workers:
         usual["families"] = ("alrnn", "shallow")
     if single and drives is None:
         enough = suggest_lags(trials, delay=suggested)
-        usual["lags"] = (enough, *(each for each in LAGS if each != enough))
-    if dataset.lags > 1:
+        tried = (enough, *(each for each in LAGS if each != enough))
+        usual["lags"] = tuple(each for each in tried if each - 1 <= _most_past(dataset, trials)) or (1,)
+    if fixed:
         usual = {name: value for name, value in usual.items() if name == "families"}
     series = DataSettings(**dataset.settings)
     parts_given = {name: value for name, value in given.items() if name != "updates"}
@@ -316,7 +325,7 @@ def _chosen(dataset: Dataset, trials: list[Any], given: dict[str, Any], workers:
         return chosen
     minutes = given.get("minutes", MINUTES)
     first = _space(dataset, trials, chosen).candidate(0)
-    _check([first], trials, drives)
+    _check([first], trials, drives, dataset)
     there = parts(trials, first.lags, first.delay, drives)
     updates = affordable_updates(minutes, first, there, workers, chosen.candidates)
     return chosen.changed(minutes=minutes, updates=updates)
@@ -325,7 +334,7 @@ def _chosen(dataset: Dataset, trials: list[Any], given: dict[str, Any], workers:
 def _space(dataset: Dataset, trials: list[Any], chosen: SearchSettings) -> Space:
     return Space(
         columns=trials[0].shape[1],
-        rows=max(map(len, trials)),
+        most_past=_most_past(dataset, trials),
         tau=dataset.suggested_tau,
         input_noise=input_noise(dataset),
         families=chosen.families,
@@ -334,6 +343,12 @@ def _space(dataset: Dataset, trials: list[Any], chosen: SearchSettings) -> Space
         choices=chosen.choices,
         seed=chosen.seed,
     )
+
+
+def _most_past(dataset: Dataset, trials: list[Any]) -> int:
+    """Return how many rows the past may take: of each trial a part, and enough is held out to judge by."""
+    held = min(map(len, dataset.heldout_trials))
+    return max(0, min(max(map(len, trials)) // 4, min(map(len, trials)) // 2, held - _LEAST_HELD))
 
 
 def _refuse_changes(
@@ -352,8 +367,8 @@ def _refuse_changes(
         raise ValueError(f"{folder.path}: was started on other data; choose another folder")
 
 
-def _check(drawn: list[Candidate], trials: list[Any], drives: list[Any] | None) -> None:
-    """Refuse settings that no candidate could be trained with, before anything is written."""
+def _check(drawn: list[Candidate], trials: list[Any], drives: list[Any] | None, dataset: Dataset) -> None:
+    """Refuse what no candidate could be trained with or judged by in the end, before anything is written."""
     seen: set[tuple[int, int]] = set()
     for candidate in drawn:
         config = candidate.config(1)
@@ -363,12 +378,33 @@ def _check(drawn: list[Candidate], trials: list[Any], drives: list[Any] | None) 
             raise ValueError(f"latent_dim must be at least {columns}, the number of columns, got {units}")
         if (candidate.lags, candidate.delay) not in seen:
             seen.add((candidate.lags, candidate.delay))
+            _check_held_out(candidate, dataset)
             data = parts(trials, candidate.lags, candidate.delay, drives)
+            _check_judges(data.reference)
             if not data.fit:
                 raise ValueError("x must leave two rows to train on beside those that judge candidates")
             length = min(config.sequence_length, *map(len, data.fit), config.sequence_length)
             config = candidate.config(1, sequence_length=max(2, length))
             check_training(data.fit, config, inputs=data.fit_inputs)
+
+
+def _check_held_out(candidate: Candidate, dataset: Dataset) -> None:
+    held = min(map(len, dataset.heldout_trials))
+    left = held - (candidate.lags - 1) * candidate.delay
+    if dataset.true_system is None and left < _LEAST_HELD:
+        raise ValueError(
+            f"lags = {candidate.lags} with delay = {candidate.delay} must leave {_LEAST_HELD} of the {held} "
+            f"held-out rows to judge by, leaves {max(0, left)}: give a larger test_fraction or fewer lags"
+        )
+
+
+def _check_judges(reference: Any) -> None:
+    still = np.flatnonzero(np.nanmin(reference, axis=0) == np.nanmax(reference, axis=0))
+    if still.size:
+        raise ValueError(
+            "x must vary in every column in the rows that judge candidates, column "
+            f"{still[0]} is constant there: leave it out"
+        )
 
 
 @contextmanager

@@ -122,7 +122,9 @@ def judge_model(
     life = viability(model, points, long_steps, inputs=drives, data=data.seen)
     level = noise_level(data.longest)
     noise = level if (level > _SEEN_NOISE * np.nanstd(data.longest, axis=0)).any() else None
-    delay = delay_for(data.reference)
+    length = min(len(data.reference), len(data.longest) // 2)
+    delay = delay_for(data.longest)
+    delay = None if delay is None else min(delay, (length - 1) // 3)
     scores = scores_over_starts(
         model,
         points,
@@ -134,9 +136,9 @@ def judge_model(
         seed=seed,
         delay=delay,
     )
-    length = min(len(data.reference), len(data.longest) // 2)
-    floor = dstsp_floor(data.longest, length=length, pairs=_PAIRS, delay=delay, seed=seed)
-    rhythm = spectrum_floor(data.longest, length=length, pairs=_PAIRS, seed=seed)
+    alike = _with_gaps_of(data.reference[:length], data.longest)
+    floor = dstsp_floor(alike, length=length, pairs=_PAIRS, delay=delay, seed=seed)
+    rhythm = spectrum_floor(alike, length=length, pairs=_PAIRS, seed=seed)
     dstsp = float(np.median(np.minimum(scores.dstsp, _FAR)))
     found: Verdict = quick_verdict(life, dstsp, floor, data.longest)
     along = data.validation_inputs
@@ -157,6 +159,12 @@ def judge_model(
         noisy=noise is not None,
         neutral=_neutral(model, points[0], exponents) if along is None and is_smooth(data.longest) else 0.0,
     )
+
+
+def _with_gaps_of(reference: Floats, series: Floats) -> Floats:
+    """Return ``series`` with the gaps of ``reference`` in each stretch of its length, as scores have them."""
+    gaps = np.isnan(reference).all(axis=1)
+    return np.where(np.resize(gaps, len(series))[:, None], np.nan, series) if gaps.any() else series
 
 
 def _neutral(model: Surrogate, start: Floats, exponents: Exponents | None) -> float:

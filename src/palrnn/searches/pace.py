@@ -42,7 +42,8 @@ def affordable_updates(
 
 def pace(candidate: Candidate, data: Parts) -> tuple[float, float]:
     """Return the updates per second of a candidate on one core, and the seconds that a judgement takes."""
-    length = max(2, min(200, *map(len, data.fit)))
+    longest = candidate.training.get("sequence_length", 200)
+    length = max(2, min(longest, *map(len, data.fit)))
 
     def training(updates: int) -> TrainResult:
         config = candidate.config(updates, sequence_length=length)

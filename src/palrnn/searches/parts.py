@@ -3,8 +3,8 @@
 A fifth of the longest trial, at most 9,000 rows, are the *validation rows*: no candidate is trained on them.
 They are the ends of four equal blocks, so that a candidate is neither taught nor judged by one time alone:
 what a series does only late, such as its first visit to a second lobe, is in both. A short series has fewer
-blocks, and so has one that is driven, whose inputs have to follow each other. The held-out part of the data
-set is not here at all.
+blocks, and so has one that is slow beside its length, or whose past reaches far; one that is driven has one,
+since inputs have to follow each other. The held-out part of the data set is not here at all.
 
       learned from         judges
     |----------------------|xxxxx|----------------------|xxxxx|  ...
@@ -24,8 +24,10 @@ from palrnn.invariants.state_space import delay_for
 
 #: The part of the longest trial that judges, the most rows of it that are of use, and the fewest.
 FRACTION, MOST_ROWS, LEAST_ROWS = 0.2, 9000, 40
-#: The most blocks, and the fewest rows that judge in each of several.
-BLOCKS, BLOCK_ROWS = 4, 250
+#: The most blocks; of several, the fewest rows that judge in each, and how many delays they are at least.
+BLOCKS, BLOCK_ROWS, BLOCK_DELAYS = 4, 250, 10
+# the part of a block that the past of its first rows may take, which is lost to learning
+_MOST_PAST = 0.4
 # gaps between stretches are longer than a forecast that is judged
 _LEAST_GAP = 20
 
@@ -86,6 +88,15 @@ def stretches(length: int, rows: int, blocks: int) -> list[slice]:
     return [slice(max(0, int(end) - rows // blocks), int(end)) for end in ends]
 
 
+def blocks_for(length: int, rows: int, past: int, slow: int) -> int:
+    """Return how many blocks a series of ``length`` has, of which ``rows`` judge.
+
+    Each row has ``past`` rows beside it, and ``slow`` are those between the coordinates of a delay space.
+    """
+    most = min(BLOCKS, rows // BLOCK_ROWS, rows // (BLOCK_DELAYS * slow))
+    return max(1, min(most, int(_MOST_PAST * length / max(1, past))))
+
+
 def parts(
     trials: Sequence[Floats], lags: int = 1, delay: int = 1, inputs: Sequence[Floats] | None = None
 ) -> Parts:
@@ -94,17 +105,21 @@ def parts(
     ``inputs`` are those of each trial, ``(T_k, K)``, standardised already.
     """
     place, rows = validation_rows(trials)
-    blocks = 1 if inputs is not None else max(1, min(BLOCKS, rows // BLOCK_ROWS))
     embeddings = [embedded(trial, lags, delay) for trial in trials]
     # as `Dataset` does, to the last bit
     scale = Standardizer.fit(np.concatenate(embeddings))
     series = [scale.transform(trial) for trial in embeddings]
     judge, longest, past = series[place], trials[place], (lags - 1) * delay
-    judging = stretches(len(judge), rows, blocks)
+    slow = delay_for(longest) or 1
+    blocks = 1 if inputs is not None else blocks_for(len(longest), rows, past, slow)
+    # the same rows, whatever past stands beside them; those that have none are no rows of the embedding
+    judging = [
+        slice(max(0, each.start - past), each.stop - past) for each in stretches(len(longest), rows, blocks)
+    ]
     # a row after a stretch has it among its past values for as long as they reach
     begins = [0, *(each.stop + past for each in judging[:-1])]
     learning = [slice(begin, each.start) for begin, each in zip(begins, judging, strict=True)]
-    gap = max(_LEAST_GAP, 2 * (delay_for(longest) or 0))
+    gap = max(_LEAST_GAP, 2 * slow)
 
     def to_fit(each: Sequence[Floats]) -> list[Floats]:
         kept = [*each[:place], *(each[place][rows] for rows in learning), *each[place + 1 :]]

@@ -50,12 +50,12 @@ class Space:
     """What candidates are drawn from.
 
     ``choices`` are the values that somebody gave for settings of training, by name, ``lags`` and ``delays``
-    those of the embedding, the usual one first; ``columns`` is the number of series, ``rows`` that of rows,
-    ``tau`` and ``input_noise`` what they suggest.
+    those of the embedding, the usual one first; ``columns`` is the number of series, ``most_past`` how
+    many rows may be lost to the past, ``tau`` and ``input_noise`` what they suggest.
     """
 
     columns: int
-    rows: int
+    most_past: int
     tau: int
     input_noise: float = TrainConfig().input_noise
     families: Sequence[str] = ("alrnn",)
@@ -126,8 +126,8 @@ class Space:
         delay = self.delays[0] if usual else self._pick(number, "delay", self.delays)
         if lags == 1:
             return 1, 1
-        # the past of the first rows is lost: never more than a quarter of the series
-        return lags, max(1, min(delay, self.rows // (4 * (lags - 1))))
+        # the past of the first rows is lost
+        return lags, max(1, min(delay, self.most_past // (lags - 1)))
 
     def _pick(self, number: int, name: str, values: Sequence[Any]) -> Any:
         if number == 0:
