@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import palrnn
+from palrnn.ensembles import Ensemble
 from palrnn.ensembles.variation import resembling, varied
 from palrnn.ensembles.work import resampled
 from palrnn.geometry import gibbs_posterior
@@ -202,3 +203,54 @@ def test_errors_name_the_argument(base, change, message):
 def test_a_base_of_other_columns_is_refused(base):
     with pytest.raises(ValueError, match="base must be a model of x"):
         palrnn.bootstrap(series()[:, :1], base=base, models=2)
+
+
+def test_members_see_the_past_that_the_first_model_has():
+    x = palrnn.lorenz63(1500, seed=0)[:, :1]
+    small = {"latent_dim": 8, "gated": 4, "sequence_length": 50}
+    base = palrnn.reconstruct(x, lags=2, delay=5, test_fraction=0.3, updates=20, **small)
+    found = palrnn.bootstrap(x, base=base, models=2, updates=20, workers=1)
+    # as if the data set of the base had been given
+    again = palrnn.bootstrap(
+        palrnn.Dataset.prepare(x, lags=2, delay=5, test_fraction=0.3),
+        base=base,
+        models=2,
+        updates=20,
+        workers=1,
+    )
+    np.testing.assert_array_equal(found.theta, again.theta)
+    with pytest.raises(ValueError, match="lags and delay must be those of base, 2 and 5, got 2 and 9"):
+        palrnn.bootstrap(x, base=base, models=2, lags=2, delay=9)
+
+
+def test_models_of_one_kind_have_noise_of_their_own_in_a_forecast(base):
+    noisy = base.with_noise(process=0.2, observation=0.2)
+    alike = Ensemble(noisy, (noisy.drift,) * 40, "blocks", 0)
+    ahead = alike.forecast(series()[:30], 4, paths=40, particles=16)
+    assert len(np.unique(ahead.paths[:, 0, 0])) == 40
+    # forty models with a path each tell as much of the noise as forty paths of one
+    spread = ahead.paths.std(axis=0).mean()
+    assert spread == pytest.approx(
+        noisy.forecast(series()[:30], 4, paths=4000).paths.std(axis=0).mean(), rel=0.3
+    )
+
+
+def test_varied_sizes_take_the_noise_of_each_unit():
+    x = palrnn.lorenz63(1500, seed=0)
+    first = palrnn.reconstruct(x, latent_dim=8, gated=4, updates=60, sequence_length=50)
+    noisy = first.with_noise(process=np.linspace(0.1, 0.8, 8), observation=0.1)
+    found = palrnn.bootstrap(x, base=noisy, models=4, method="varied", workers=1)
+    assert {model.latent_dim for model in found.models} != {8}
+    assert np.isfinite(found.forecast(x[:20], 3, paths=8, particles=8).paths).any()
+
+
+def test_a_short_series_has_varied_models_by_default():
+    first = palrnn.reconstruct(palrnn.lorenz63(400, seed=0), updates=20, sequence_length=50)
+    assert isinstance(first.drift, palrnn.ShallowPLRNN)
+    found = palrnn.bootstrap(
+        palrnn.lorenz63(400, seed=0), base=first, models=5, method="varied", updates=20, workers=1
+    )
+    sizes = [model.gated for model in found.models]
+    assert {model.latent_dim for model in found.models} == {3}
+    assert len(set(sizes)) > 1
+    assert all(50 / 1.6 - 1 <= size <= 50 * 1.6 + 1 for size in sizes)

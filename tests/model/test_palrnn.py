@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oracles.networks import networks, random_network
 from scipy.stats import norm
 
-from palrnn.model import ALRNN, PALRNN
+from palrnn.model import ALRNN, PALRNN, Noise
 
 STEPS = 20_000
 
@@ -205,3 +205,16 @@ def test_a_model_introduces_itself():
         "PALRNN(ALRNN(latent_dim=3, observed_dim=2, gated=1), "
         "process=0.1, observation=[0.1, 0.25], gate_std=0.7)"
     )
+
+
+def test_noise_of_each_unit_fits_a_drift_of_other_units():
+    small, large = (ALRNN(np.zeros(m), np.zeros((m, m)), np.zeros(m), np.eye(m, 2), 1) for m in (4, 5))
+    model = PALRNN(small, np.array([0.1, 0.2, 0.3, 0.5]), 0.3, 0.4)
+    moved = model.with_drift(large)
+    np.testing.assert_allclose(moved.process.std, [0.1, 0.2, *[np.sqrt((0.09 + 0.25) / 2)] * 3])
+    assert (moved.observation, moved.gate_std) == (model.observation, 0.4)
+    covariance = np.diag([0.04, 0.09, 0.01, 0.03]) + 0.005
+    full = PALRNN(small, Noise.full(covariance), 0.3, 0.4).with_drift(large).process.covariance(5)
+    np.testing.assert_allclose(full[:2, :2], covariance[:2, :2])
+    np.testing.assert_allclose(full[2:, 2:], np.diag([0.025] * 3))
+    assert PALRNN(small, 0.2, 0.3, 0.4).with_drift(large).process == Noise.isotropic(0.2)

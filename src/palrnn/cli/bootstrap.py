@@ -75,18 +75,20 @@ def bootstrap_command(
     training |= _given(sequence_length=sequence_length)
     from palrnn.data import Dataset
     from palrnn.ensembles import bootstrap
+    from palrnn.ensembles.bootstrap import data_of
     from palrnn.runs import Reconstruction, reconstruct
 
     voice, begun = Voice(json, quiet), clock.monotonic()
     voice.compiling()
-    dataset = Dataset.prepare(series, **data)
-    voice.say(repr(dataset))
     if base is not None and training:
         raise ValueError(f"--{min(training).replace('_', '-')} is of a first model, which --base is already")
     if base is not None:
         first = Reconstruction.load(base)
+        dataset = Dataset.prepare(series, **(data_of(first) | data))
+        voice.say(repr(dataset))
     else:
-        progress = voice.progress("training")
+        dataset, progress = Dataset.prepare(series, **data), voice.progress("training")
+        voice.say(repr(dataset))
         first = reconstruct(dataset, run=Path(output) / "base", progress=progress, **training)
     found = bootstrap(
         dataset, base=first, run=Path(output) / "models", progress=voice.progress("models"), **own

@@ -43,7 +43,7 @@ def forecast_task(model: Task, settings: dict[str, Any]) -> Task:
 
 
 def forecast_truth(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
-    """Return coverage of 90 % bands and CRPS of each forecaster by lead, in raw units."""
+    """Return coverage of 90 % bands and CRPS of each forecaster by lead, in standardised units."""
     known, seed = truth(settings["truth"]), dataset_seed(settings["number"])
     noise = float(settings["process"]), float(settings["observation"])
     time = 1.0 / (0.9056 * 0.01)
@@ -106,7 +106,10 @@ def _with_process(
 def _pooled(models: list[PALRNN], x: Floats, steps: int, how: dict[str, int]) -> Made:
     """Return forecasts whose paths come from all models in equal parts, each filtered by its own."""
     share: dict[str, Any] = how | {"paths": -(-how["paths"] // len(models)), "particles": _PARTICLES}
-    parts = [hindcasts(model, x, steps, **share) for model in models]
+    own = [
+        share | {"seed": int(generator(how["seed"], "member", k).integers(10**9))} for k in range(len(models))
+    ]
+    parts = [hindcasts(model, x, steps, **each) for model, each in zip(models, own, strict=True)]
     whole = [part for part in parts if len(part) == how["origins"]]
     return [
         (Forecast(np.concatenate([ahead.paths for ahead, _ in made])), made[0][1])

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.data import Dataset
+from palrnn.data import Dataset, DataSettings
 from palrnn.data.packing import pack
 from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_path, one_of
 from palrnn.engine.folders import writable_folder
@@ -31,7 +31,7 @@ from palrnn.ensembles.work import BASE, DATA, ENOUGH_TRIALS, member_task
 from palrnn.forcing import TrainConfig
 from palrnn.geometry import InvariantErrorBars, invariant_error_bars
 from palrnn.inference import FilterDiedError, Forecast
-from palrnn.model import PALRNN, checkpoint_bytes, checkpoint_from_bytes
+from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
 from palrnn.runs import Reconstruction, reconstruct
 from palrnn.runs.training import sorted_settings
 from palrnn.sweeps import Engine, Store, Task, engine_for
@@ -95,11 +95,13 @@ class Ensemble:
         share, parts = -(-as_int(paths, "paths", least=1) // len(self.models)), list[Floats]()
         calibration = settings.pop("calibration", None)
         noise = self.base.probabilistic
-        for model in self.models:
-            own = PALRNN(model, noise.process, noise.observation, noise.gate_std, noise.initial)
-            one = replace(self.base, model=own)
+        for k, model in enumerate(self.models):
+            one = replace(self.base, model=noise.with_drift(model))
+            own = int(
+                generator(seed, "member", k).integers(10**9)
+            )  # noise of its own: equal noise would make bands too narrow
             try:
-                parts.append(one.forecast(x, steps, paths=share, seed=seed, **settings).paths)
+                parts.append(one.forecast(x, steps, paths=share, seed=own, **settings).paths)
             except FilterDiedError as error:
                 lost = error
         if not parts:
@@ -164,13 +166,14 @@ def bootstrap(
     data, training = sorted_settings(settings)
     if isinstance(x, Dataset) and data:
         raise ValueError(f"{min(data)} is a setting of Dataset.prepare, which has made x already")
-    dataset = x if isinstance(x, Dataset) else Dataset.prepare(x, **data)
+    known = {} if base is None else data_of(as_instance(base, "base", Reconstruction))
+    dataset = x if isinstance(x, Dataset) else Dataset.prepare(x, **(known | data))
     if base is not None:
-        as_instance(base, "base", Reconstruction)
         if training:
             raise ValueError(f"{min(training)} is a setting of the first model, which base is already")
         if base.drift.observed_dim != dataset.training[0].shape[1]:
             raise ValueError("base must be a model of x, with as many columns")
+        _check_past(base, dataset)
         given = 0 if dataset.inputs is None else len(dataset.inputs.columns)
         if base.drift.input_dim != given:
             raise ValueError(
@@ -239,6 +242,24 @@ def _config(base: Reconstruction, method: str, updates: int | None) -> TrainConf
     if method != "seeds":
         plain = {"updates": number, "keep": "last", "evaluate_every": None}
     return config.changed(**plain)
+
+
+def data_of(base: Reconstruction) -> dict[str, Any]:
+    """Return how the series of ``base`` was split, and which past stood beside it, for `Dataset.prepare`."""
+    data = None if base.record is None else base.record.data
+    if data is None:
+        return {}
+    lags, delay = data.past
+    return {"lags": lags, "delay": delay if lags > 1 else None, "test_fraction": data.test_fraction}
+
+
+def _check_past(base: Reconstruction, dataset: Dataset) -> None:
+    data = None if base.record is None else base.record.data
+    if data is not None and data.past != DataSettings(**dataset.settings).past:
+        (lags, delay), (own, apart) = data.past, DataSettings(**dataset.settings).past
+        raise ValueError(
+            f"lags and delay must be those of base, {lags} and {delay}, got {own} and {apart}: leave them out"
+        )
 
 
 def _raw(dataset: Dataset) -> list[Floats]:

@@ -18,6 +18,7 @@ from palrnn.forcing import TrainConfig
 from palrnn.invariants import dstsp
 from palrnn.invariants.free_run import free_run
 from palrnn.model import Forcing
+from palrnn.model.surrogate import family
 
 # by what factor gates and the interval of forcing go up or down, and the learning rate
 _SIZE, _INTERVAL, _RATE = 1.6, 2.0, 2.0
@@ -31,10 +32,10 @@ _TIMES, _MORE = 2.0, 0.5
 def varied(config: TrainConfig, seed: int, number: int) -> TrainConfig:
     """Return the settings of model ``number``: ``config`` with what is a matter of choice drawn anew.
 
-    The number of gates (and of units with them) varies by a factor of 1.6 up or down, the learning rate by 2;
-    half of the models are forced at intervals of half to twice those of ``config`` (16, where it has none),
-    half at every step with a strength of 0.05 to 0.5; noise on the inputs is 0.005 to 0.05. All are uniform
-    in their logarithm.
+    The number of gates (and of units with them; of a shallow PLRNN that of its hidden units) varies by a
+    factor of 1.6 up or down, the learning rate by 2; half of the models are forced at intervals of half to
+    twice those of ``config`` (16, where it has none), half at every step with a strength of 0.05 to 0.5;
+    noise on the inputs is 0.005 to 0.05. All are uniform in their logarithm.
     """
     rng = generator(seed, "variation", number)
 
@@ -42,11 +43,16 @@ def varied(config: TrainConfig, seed: int, number: int) -> TrainConfig:
         return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
     gated = max(1, round(config.gated * between(1 / _SIZE, _SIZE))) if config.gated else 0
+    each = getattr(family(config.family), "gates_per_hidden", None)
+    if each is None:
+        sizes = {"latent_dim": config.latent_dim - config.gated + gated, "gated": gated}
+    else:  # gates are those of hidden units, and the units are what is seen
+        hidden = max(1, gated // each)
+        sizes = {"hidden": hidden, "gated": each * hidden}
     every = max(1, round((config.tau if config.tau > 1 else _USUAL_INTERVAL) * between(0.5, _INTERVAL)))
     strength = between(*_STRENGTHS)
     return config.changed(
-        latent_dim=config.latent_dim - config.gated + gated,
-        gated=gated,
+        **sizes,
         forcing=Forcing.identity(every) if rng.random() < 0.5 else Forcing.generalised(strength),
         input_noise=between(*_NOISES),
         learning_rate=config.learning_rate * between(1 / _RATE, _RATE),

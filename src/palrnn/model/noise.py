@@ -105,6 +105,21 @@ class Noise:
             return np.asarray(normals @ self.root(dim).T)
         return np.asarray(np.sqrt(self.variances(dim)) * normals)
 
+    def resized(self, dim: int, kept: int) -> Noise:
+        """Return noise in ``dim`` coordinates: of the first ``kept`` as it is, of others as others have it.
+
+        These are independent, with the root of the mean variance of those after the first, if there are any.
+        """
+        if self.dim in (None, dim):
+            return self
+        old = self.variances(self.values.shape[0])
+        others = np.full(dim - kept, np.mean(old[kept:] if len(old) > kept else old))
+        if self.kind == "diagonal":
+            return Noise.diagonal(np.sqrt(np.concatenate([old[:kept], others])))
+        covariance = np.diag(np.concatenate([old[:kept], others]))
+        covariance[:kept, :kept] = self.values[:kept, :kept]
+        return Noise.full(covariance)
+
     def _fitting(self, dim: int) -> int:
         if self.dim not in (None, dim):
             raise ValueError(f"the noise has {self.dim} coordinates, asked for {dim}")

@@ -124,8 +124,20 @@ class PALRNN:
         return self.start_noise.covariance(self.drift.latent_dim)
 
     def with_drift(self, drift: Surrogate) -> PALRNN:
-        """Return the same noise around another drift."""
-        return replace(self, drift=drift)
+        """Return the same noise around another drift, of other units (`Noise.resized`) if it has others."""
+        seen, dim = drift.observed_dim, drift.latent_dim
+        if dim == self.drift.latent_dim:
+            return replace(self, drift=drift)
+        if not self.observation_map.is_first_units:
+            units = self.drift.latent_dim
+            raise ValueError(f"drift must have {units} units, as observation_map has, got {dim}")
+        return PALRNN(
+            drift,
+            self.process.resized(dim, seen),
+            self.observation,
+            self.gate_std,
+            None if self.initial is None else self.initial.resized(dim, seen),
+        )
 
     def with_noise(
         self,

@@ -104,9 +104,7 @@ def measured(
 
     def extra(drift: Any) -> dict[str, float]:
         rows = run.x[first : first + settings.gap_rows]
-        known = run.probabilistic
-        model = PALRNN(drift, known.process, known.observation, known.gate_std, known.initial)
-        return {"curvature gap": gap(model, rows, run.forcing)}
+        return {"curvature gap": gap(run.probabilistic.with_drift(drift), rows, run.forcing)}
 
     return model_bars(
         draws,
