@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path, PureWindowsPath
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import palrnn
 from palrnn.data import Dataset, SeriesError, Standardizer, delay_embed, lorenz63, suggest_tau
+from palrnn.data.readers import named_array, registry
+from palrnn.data.source import series_name
 from palrnn.engine.seeds import kernel_seed
 
 X = lorenz63(600, seed=1)
@@ -101,6 +105,9 @@ def test_a_list_of_data_frames_is_a_list_of_trials():
     data = Dataset.prepare(parts)
     assert (data.dt, data.dt_from) == (0.01, "column time")
     assert data.fingerprint == Dataset.prepare([X[:300], X[300:]], dt=0.01).fingerprint
+    assert Dataset.prepare(parts, time="time", dt=0.01).fingerprint == data.fingerprint
+    gappy = Dataset.prepare([parts[0].drop(index=[3, 9]), parts[1]], time="time", dt=0.01)
+    assert (gappy.gaps, [len(part) for part in gappy.trials]) == (6, [300, 300])
     with pytest.raises(SeriesError, match=r"x\[1\]: must have the columns of x\[0\], x, y, z"):
         Dataset.prepare([parts[0], parts[1].drop(columns="z")])
 
@@ -287,6 +294,16 @@ def test_an_array_of_a_file_keeps_its_name_in_the_settings(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n1,2\n2,3\n")
     with pytest.raises(SeriesError, match=r"a.csv: ::v asks for an array by name, which is for .h5"):
         Dataset.prepare(f"{tmp_path / 'a.csv'}::v")
+
+
+def test_the_name_of_an_array_is_no_path_of_the_system(monkeypatch):
+    # of a path, Windows would make rec.h5::group\\x, and any system would make b of a/../b
+    assert series_name("rec.npz::a/../b//c") == f"{Path.cwd() / 'rec.npz'}::a/../b//c"
+    assert named_array("rec.npz::a/../b//c") == (Path("rec.npz"), "a/../b//c")
+    for name in ("Path", "as_path"):
+        monkeypatch.setattr(registry, name, PureWindowsPath)
+    for path in ("C:/data/rec.h5::group/x", PureWindowsPath("C:/data/rec.h5::group/x")):
+        assert named_array(path) == (PureWindowsPath("C:/data/rec.h5"), "group/x")
 
 
 def test_a_file_whose_name_is_not_utf8_can_be_read_but_not_kept(tmp_path):

@@ -1,12 +1,16 @@
-"""The first row of a `.csv` file: names, numbers, or an error where it could be either."""
+"""The first row of a `.csv` file: names, numbers, or an error where it could be either. Names of columns."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from edf_file import edf_bytes
 
-from palrnn.data import SeriesError, column_names, load_series
+from palrnn.data import Dataset, SeriesError, column_names, load_series
+from palrnn.data.table import unique_names
 
 X = np.random.default_rng(3).standard_normal((30, 3))
 
@@ -74,3 +78,103 @@ def test_where_only_the_caller_can_tell_the_caller_is_asked(tmp_path, text):
 )
 def test_a_first_row_with_an_odd_cell_is_not_dropped_in_silence(tmp_path, text, message):
     assert _refused(_csv(tmp_path, text)) == f"{message}; a header holds names only"
+
+
+@pytest.mark.parametrize(
+    ("headers", "names"),
+    [
+        (["x", "y", "z"], ["x", "y", "z"]),
+        (["x", "x", "x"], ["x", "x.2", "x.3"]),
+        (["x", "", "z"], ["x", "2", "z"]),
+        (["", ""], ["1", "2"]),
+        # a name that the file gives stays where it is
+        (["x", "x", "x.2"], ["x", "x.3", "x.2"]),
+        (["", "0", "1"], ["1.2", "0", "1"]),
+        (["2", ""], ["2", "2.2"]),
+    ],
+)
+def test_every_column_has_a_name_of_its_own(headers, names):
+    assert unique_names(headers) == names
+    assert unique_names(names) == names
+
+
+def _named(tmp_path, kind, headers):
+    """Return a table of these headers; numbers that `edf_bytes` can write."""
+    frame = pd.DataFrame(np.round(X * 2**12) / 2**12, columns=headers)
+    path = tmp_path / f"a.{kind}"
+    match kind:
+        case "frame":
+            return frame
+        case "edf":
+            path.write_bytes(edf_bytes(frame))
+        case "parquet":
+            arrays = [pa.array(frame.iloc[:, i]) for i in range(len(headers))]
+            pq.write_table(pa.Table.from_arrays(arrays, names=headers), path)
+        case _:
+            frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "txt", "parquet", "edf", "frame"])
+@pytest.mark.parametrize(
+    ("headers", "names"),
+    [
+        (["x", "x", "y"], ("x", "x.2", "y")),
+        (["EEG", "EEG", "EEG"], ("EEG", "EEG.2", "EEG.3")),
+        (["x", "", "z"], ("x", "2", "z")),
+    ],
+)
+def test_columns_of_doubled_and_blank_names_are_found_again(tmp_path, kind, headers, names):
+    source = _named(tmp_path, kind, headers)
+    data = Dataset.prepare(source)
+    assert data.columns == names
+    again = Dataset.from_settings(data.settings, source if kind == "frame" else None)
+    assert (again.columns, again.fingerprint) == (names, data.fingerprint)
+    second = Dataset.prepare(source, columns=[names[1]], lags=1)
+    np.testing.assert_array_equal(second.trials[0], data.trials[0][:, 1:2])
+    assert set(second.left_out) == {names[0], names[2]}
+    driven = Dataset.prepare(source, inputs=[names[1]])
+    assert (driven.columns, driven.inputs.columns) == ((names[0], names[2]), (names[1],))
+
+
+def test_a_second_time_column_is_no_observation(tmp_path):
+    times = np.cumsum(np.random.default_rng(0).uniform(0.1, 1, 30))
+    frame = pd.DataFrame(np.column_stack([times, 2 * times, X]), columns=["time", "time", "a", "b", "c"])
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert column_names(tmp_path / "a.csv") == ["a", "b", "c"]
+
+
+def test_a_saved_index_without_a_name_still_tells_the_time(tmp_path):
+    path = _csv(tmp_path, "".join([",0,1\n", *(f"{k / 2},{a},{b}\n" for k, (a, b, _) in enumerate(X))]))
+    data = Dataset.prepare(path)
+    assert (data.columns, data.left_out, data.dt) == (("0", "1"), {"1.2": "tells the time"}, 0.5)
+    # by its number, and, as it is the only one without a name, by none
+    for name in ("1.2", ""):
+        assert Dataset.prepare(path, time=name, dt=0.25).gaps == 2 * 29
+    path = _csv(tmp_path, "".join([",0,1\n", *(f"{k},{a},{b}\n" for k, (a, b, _) in enumerate(X))]))
+    assert Dataset.prepare(path).dt is None  # it counts rows
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "frame"])
+def test_a_column_is_found_by_its_name_as_it_is_in_the_file(tmp_path, kind):
+    headers = ["Zeit\u00a0(s)", "Temp\u00a0(°C)", "Lauf\u00a0Nr"]
+    frame = pd.DataFrame(
+        {headers[0]: np.arange(30) / 4, headers[1]: X[:, 0], headers[2]: np.repeat([1, 2], 15)}
+    )
+    source = frame
+    if kind == "parquet":
+        source = tmp_path / "a.parquet"
+        frame.to_parquet(source)
+    elif kind != "frame":
+        source = tmp_path / f"a.{kind}"
+        frame.to_csv(source, index=False, sep="\t" if kind == "tsv" else ",")
+    shown = [header.replace("\u00a0", "\\xa0") for header in headers]
+    for time, column, trial in (headers, shown):
+        data = Dataset.prepare(source, columns=[column], time=time, trial=trial, lags=1)
+        assert (data.columns, data.dt, len(data.trials)) == ((shown[1],), 0.25, 2)
+        driven = Dataset.prepare(source, columns=[trial], inputs=[column])
+        assert driven.inputs.columns == (shown[1],)
+        with pytest.raises(ValueError, match="columns and inputs must not share a column"):
+            Dataset.prepare(source, columns=[column], inputs=[shown[1]])
+        with pytest.raises(ValueError, match="inputs must be other columns than time and trial"):
+            Dataset.prepare(source, time=time, inputs=[shown[0]])

@@ -44,6 +44,7 @@ def test_of_several_arrays_one_is_asked_for_by_its_path(h5py, tmp_path):
     )
     np.testing.assert_array_equal(load_series(f"{path}::session/lfp"), X)
     np.testing.assert_array_equal(load_series(f"{path}::/session/lfp"), X)
+    np.testing.assert_array_equal(load_series(f"{path}::session//lfp/"), X)
     assert len(load_trials(f"{path}::trials")) == 4
     assert Dataset.prepare(f"{path}::/session/lfp", columns=["a", "b", "c"]).columns == ("a", "b", "c")
 

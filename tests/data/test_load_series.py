@@ -152,8 +152,8 @@ def test_the_number_of_steps_needed_is_the_callers(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (["z"], "no column 'z', there are x, y, y"),
-        (["y"], "2 columns are named y"),
+        (["z"], "no column 'z', there are x, y, y.2"),
+        (["y", "y"], "columns must name a column once, got 'y' twice"),
         ("x", "columns must be a list of names, got 'x'"),
         ([], "has no columns of observations"),
     ],

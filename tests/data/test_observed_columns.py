@@ -7,11 +7,16 @@ import pandas as pd
 import pytest
 
 from palrnn.data import Dataset, SeriesError, column_names, load_series, load_trials
+from palrnn.data.clock import even_step
 from palrnn.data.readers import read_table
-from palrnn.data.table import Wanted, even_step
+from palrnn.data.table import Wanted
 
 X = np.random.default_rng(3).standard_normal((60, 2))
 COUNTING = "only counts up: a time or an index"
+HOURS = pd.Series(pd.date_range("2020-01-01", periods=60, freq="h"))
+#: Every ten minutes, in local time without a zone: the hour from 2 to 3 comes twice.
+AUTUMN = pd.date_range("2024-10-27 00:00", periods=60, freq="10min", tz="Europe/Berlin").tz_localize(None)
+TWICE = np.r_[np.arange(30), np.arange(30)]
 
 
 def _sources(tmp_path, columns, index=None):
@@ -161,3 +166,126 @@ def test_times_that_are_not_all_times_tell_no_step(tmp_path):
     assert (table.clock, table.times, table.time_step()) == (None, None, (None, ""))
     with pytest.raises(SeriesError, match=r"a.csv: column time does not tell times"):
         Dataset.prepare(tmp_path / "a.csv", time="time")
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S.%f"])
+@pytest.mark.parametrize("name", ["date", "when"])
+def test_dates_written_as_text_are_dates_in_data_frames_as_in_files(tmp_path, form, name):
+    frame, csv, parquet = _sources(tmp_path, {name: HOURS.dt.strftime(form), "a": X[:, 0]})
+    indexed, exact = frame.set_index(name), pd.read_csv(csv, float_precision="round_trip")
+    indexed.to_parquet(tmp_path / "indexed.parquet")
+    for source in (frame, csv, parquet, indexed, tmp_path / "indexed.parquet", exact):
+        data = Dataset.prepare(source)
+        assert (data.columns, data.dt, data.dt_from) == (("a",), 3600.0, f"column {name}")
+        rows = Dataset.prepare(source, time=name, dt=1800.0, lags=1).trials[0]
+        assert rows.shape == (119, 1)
+        np.testing.assert_array_equal(rows[::2, 0], X[:, 0])
+    categories = frame.astype({name: "category"})
+    categories.to_parquet(parquet)
+    for source in (categories, parquet):
+        assert Dataset.prepare(source, time=name).dt == 3600.0
+
+
+def test_texts_that_are_not_all_dates_tell_no_time(tmp_path):
+    words = HOURS.dt.strftime("%Y-%m-%d").where(HOURS.index != 7, "yesterday")
+    frame, csv, parquet = _sources(tmp_path, {"date": words, "a": X[:, 0]})
+    for source in (frame, csv, parquet, frame.set_index("date")):
+        assert (Dataset.prepare(source).columns, Dataset.prepare(source).dt) == (("a",), None)
+        with pytest.raises(SeriesError, match="column date does not tell times"):
+            Dataset.prepare(source, time="date", dt=1.0)
+
+
+def _refusal(source, **how):
+    with pytest.raises(
+        SeriesError, match="the time is earlier than that of the row before: sort the"
+    ) as caught:
+        Dataset.prepare(source, **how)
+    return str(caught.value).partition(": ")[2].partition(": the time is earlier")[0]
+
+
+@pytest.mark.parametrize(
+    ("times", "how", "row"),
+    [
+        # newest row first
+        ({"Date": HOURS[::-1].to_numpy()}, {}, 2),
+        ({"Date": AUTUMN[::-1]}, {}, 8),  # the first that is more than an hour back
+        ({"Date": AUTUMN[18:22][::-1].repeat(15)}, {}, 16),
+        ({"Date": HOURS[::-1].dt.strftime("%Y-%m-%d %H:%M").to_numpy()}, {}, 2),
+        ({"time [s]": -0.5 * np.arange(60)}, {}, 2),
+        ({"t": np.arange(60)[::-1] // 2}, {}, 3),
+        # dates that fall somewhere: two stations, one after the other
+        ({"Date": HOURS[TWICE].to_numpy()}, {}, 31),
+        # any fall of a column that was named
+        ({"phase": TWICE}, {"time": "phase"}, 31),
+        ({"step": TWICE}, {"time": "step"}, 31),
+        ({"t": np.r_[np.arange(59), 57.5]}, {"time": "t"}, 60),
+        ({"Date": AUTUMN}, {"time": "Date"}, 19),
+    ],
+)
+def test_rows_that_run_backwards_in_time_are_refused(tmp_path, times, how, row):
+    frame, csv, parquet = _sources(tmp_path, times | {"a": X[:, 0]})
+    (name,) = times
+    assert _refusal(frame, **how) == f"column {name}, row {row}"
+    assert _refusal(parquet, **how) == f"column {name}, row {row}"
+    assert _refusal(csv, **how) == f"column {name}, line {row + 1}"
+    with pytest.raises(SeriesError, match="sort the rows by time"):
+        load_series(csv, **how)
+    in_order = frame.sort_values(name, kind="stable").reset_index(drop=True)
+    assert Dataset.prepare(in_order, **how).left_out == {name: "tells the time"}
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"time": TWICE},  # a time of day, or in a cycle
+        {"t": np.r_[np.arange(59), 57.5]},
+        {"Date": AUTUMN},
+        {"Date": HOURS.to_numpy() - np.where(np.arange(60) > 30, np.timedelta64(50, "m"), 0)},
+        {"time (ka BP)": np.arange(60)[::-1]},
+        {"step": np.arange(60)[::-1]},
+        {"Unnamed: 0": np.arange(60)[::-1]},
+        {"index": TWICE},
+    ],
+)
+def test_times_that_may_fall_in_a_sound_file_are_not_refused(tmp_path, times):
+    (name,) = times
+    for source in _sources(tmp_path, times | {"a": X[:, 0]}):
+        data = Dataset.prepare(source)
+        assert (data.columns, data.left_out) == (("a",), {name: "tells the time"})
+        assert (data.dt, data.dt_from) == (
+            None,
+            f"{'the index' if name == 'index' else 'column ' + name} is uneven",
+        )
+
+
+def test_times_fall_from_one_trial_to_the_next(tmp_path):
+    columns = {"trial": np.repeat([1, 2], 30), "Date": HOURS[TWICE].to_numpy(), "a": X[:, 0]}
+    for source in _sources(tmp_path, columns):
+        assert Dataset.prepare(source, time="Date").dt == 3600.0
+        assert Dataset.prepare(source).dt == 3600.0
+    columns["Date"] = np.r_[columns["Date"][:30], columns["Date"][30:][::-1]]
+    for source in _sources(tmp_path, columns):
+        assert _refusal(source, time="Date").startswith("column Date, ")
+
+
+def test_an_index_that_falls_is_refused_if_it_holds_dates(tmp_path):
+    frame = pd.DataFrame({"a": X[:, 0]}, index=pd.DatetimeIndex(HOURS[::-1]))
+    assert _refusal(frame) == "the index, row 2"
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert _refusal(tmp_path / "a.parquet") == "the index, row 2"
+    # turned round: the rows are in order now, and their numbers are not
+    turned = pd.DataFrame({"a": X[:, 0]})[::-1]
+    for source in (turned, turned.rename_axis("depth")):
+        assert len(Dataset.prepare(source).columns) == 1
+
+
+def test_the_error_of_a_falling_time_says_what_may_be_meant():
+    frame = pd.DataFrame({"t": np.arange(60)[::-1], "a": X[:, 0]})
+    with pytest.raises(SeriesError, match=r"sort the rows by time, or change its sign if it is an age$"):
+        Dataset.prepare(frame)
+    with pytest.raises(
+        SeriesError, match=r"sort the rows by time, or name the column that tells trials apart$"
+    ):
+        Dataset.prepare(frame.assign(t=TWICE), time="t")
+    with pytest.raises(SeriesError, match=r"x\[1\]: column t, row 2: .* sort the rows by time"):
+        Dataset.prepare([frame[::-1], frame])

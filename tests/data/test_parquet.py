@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from palrnn.data import SeriesError, load_series, load_trials
+from palrnn.data import Dataset, SeriesError, load_series, load_trials
 from palrnn.data.readers import parquet_table, read_table
 from palrnn.data.table import Wanted
 
@@ -137,11 +137,53 @@ def test_columns_that_are_not_used_are_not_read(tmp_path):
     assert (pa.default_memory_pool().max_memory() or 0) - peak < 10**7
 
 
-def test_doubled_names_are_refused_where_they_are_used(tmp_path):
-    table = pa.Table.from_arrays([pa.array(X), pa.array(X**2), pa.array(X**3)], names=["x", "y", "y"])
+def test_columns_of_the_same_name_are_read_in_the_order_asked(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_table, "_BATCH", 3)
+    table = pa.Table.from_arrays([pa.array(X), pa.array(X**2), pa.array(X**3)], names=["y", "x", "y"])
     pq.write_table(table, tmp_path / "a.parquet")
-    assert _refused(tmp_path / "a.parquet") == "2 columns are named y"
-    np.testing.assert_array_equal(load_series(tmp_path / "a.parquet", columns=["x"])[:, 0], X)
+    np.testing.assert_array_equal(load_series(tmp_path / "a.parquet"), np.column_stack([X, X**2, X**3]))
+    found = load_series(tmp_path / "a.parquet", columns=["y.2", "x", "y"])
+    np.testing.assert_array_equal(found, np.column_stack([X**3, X**2, X]))
+    words = pa.Table.from_arrays([pa.array(["wet"] * 20), pa.array(X)], names=["y", "y"])
+    pq.write_table(words, tmp_path / "a.parquet")
+    assert read_table(tmp_path / "a.parquet", Wanted()).left_out == {"y": "holds words"}
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index(0.5 * np.arange(20), name="time"),
+        pd.RangeIndex(0, 40, 2, name="time"),
+        pd.date_range("2020", periods=20, freq="2s", name="time"),
+        pd.Index([f"2020-01-01 00:00:{2 * k:02}" for k in range(20)], name="time"),
+    ],
+    ids=["numbers", "range", "dates", "texts"],
+)
+def test_the_index_of_a_saved_data_frame_tells_the_time_if_it_is_asked(tmp_path, monkeypatch, index):
+    monkeypatch.setattr(parquet_table, "_BATCH", 3)
+    step = 0.5 if index.dtype == np.float64 else 2.0
+    path, thinned = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    frame = pd.DataFrame({"a": X, "b": X**2}, index=index)
+    frame.to_parquet(path)
+    frame.drop(index=index[[3, 4, 11]]).to_parquet(thinned)
+    for time in ("time", "index"):
+        data = Dataset.prepare(path, time=time)
+        assert (data.columns, data.dt, data.left_out) == (("a", "b"), step, {time: "tells the time"})
+        assert Dataset.prepare(thinned, time=time, dt=step).gaps == 6
+    assert load_series(path, time="time", dt=step, columns=["b"]).shape == (20, 1)
+    with pytest.raises(SeriesError, match="no column 'when', there are a, b"):
+        load_series(path, time="when", dt=step)
+
+
+def test_an_index_without_a_name_and_one_of_several_are_asked_for_by_name(tmp_path):
+    path = tmp_path / "a.parquet"
+    for index in (pd.RangeIndex(20), pd.Index(2.0 * np.arange(20))):
+        pd.DataFrame({"a": X}, index=index).to_parquet(path)
+        rows = Dataset.prepare(path, time="index", dt=1.0, lags=1).trials[0]
+        assert len(rows) == index[-1] + 1
+    levels = pd.MultiIndex.from_arrays([np.repeat([1, 2], 10), 0.25 * np.arange(20)], names=["run", "time"])
+    pd.DataFrame({"a": X}, index=levels).to_parquet(path)
+    assert Dataset.prepare(path, time="time", lags=1).dt == 0.25
 
 
 def test_a_name_with_a_point_is_no_path_into_a_nested_column(tmp_path):

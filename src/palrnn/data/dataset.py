@@ -109,9 +109,9 @@ class Dataset:
         - ``columns``: of a table, the columns to use, by name (None: all but time, trial and counting
           columns); of an array, names for its columns.
         - ``time``: the column that tells the time, by name (None: the first one, if it looks like a time).
-          Where it or the index of a data frame is even, it gives ``dt``. Given both, rows are put on a grid
-          of step ``dt``, with gaps where nothing was seen, and are not interpolated (`load_series`). The
-          index of a data frame goes by its name, or "index".
+          Rows must be in the order of time. Where it or the index of a data frame is even, it gives ``dt``.
+          Given both, rows are put on a grid of step ``dt``, with gaps where nothing was seen, and are not
+          interpolated (`load_series`). The index of a data frame goes by its name, or "index".
         - ``trial``: the column that tells trials apart.
         - ``inputs``: external inputs, which drive the system, one row for each row of ``x``: columns of the
           table by name, which are then not observed, or an array ``(T, K)`` (a list of them for trials).

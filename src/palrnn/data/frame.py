@@ -8,13 +8,16 @@ from typing import Any, cast
 
 import numpy as np
 
+from palrnn.data.clock import date_ticks, is_date
 from palrnn.data.table import (
     PEEKED,
+    Choice,
     SeriesError,
     Table,
     Wanted,
     choose,
     labelled,
+    refuse_falling,
     without_counters,
     without_words,
 )
@@ -29,17 +32,12 @@ def is_frame(x: Any) -> bool:
 
 def frame_table(frame: Any, wanted: Wanted, where: str = "x") -> Table:
     """Return the observed columns of a data frame, NaN where a value is missing."""
-    import pandas as pd
-
-    if isinstance(frame, pd.Series):
-        frame = frame.to_frame()
-    if wanted.time in (frame.index.name or "index", "index") and wanted.time not in frame.columns:
-        frame = frame.reset_index(names=wanted.time)  # the index becomes the column that tells the time
-    names = [printable(name) for name in frame.columns]
-    dated = bool(names) and pd.api.types.is_datetime64_any_dtype(frame.dtypes.iloc[0])
-    choice = choose(where, names, wanted, dated=dated)
+    frame = _with_index(frame if hasattr(frame, "columns") else frame.to_frame(), wanted)
+    headers = [printable(name) for name in frame.columns]
+    choice = choose(where, headers, wanted, dated=bool(headers) and _holds_dates(frame.iloc[:, 0]))
     if wanted.columns is None:
-        choice = without_words(choice, names, lambda i: frame.iloc[:PEEKED, i].tolist())
+        choice = without_words(choice, lambda i: frame.iloc[:PEEKED, i].tolist())
+    names = choice.names
     values = [column_values(where, frame.iloc[:, i], names[i]) for i in choice.observed]
     labels = None
     if choice.trial is not None:
@@ -47,12 +45,7 @@ def frame_table(frame: Any, wanted: Wanted, where: str = "x") -> Table:
         known = column.notna().to_numpy()
         words = [printable(label) if there else "" for label, there in zip(column, known, strict=True)]
         labels = labelled(words, names[choice.trial])
-    if choice.time is not None:
-        clock, times = names[choice.time], clock_values(frame.iloc[:, choice.time])
-    elif frame.index.equals(pd.RangeIndex(len(frame))) and frame.index.name is None:
-        clock, times = "", None  # rows counted from 0: no index was given
-    else:
-        clock, times = printable(frame.index.name or "index"), clock_values(frame.index)
+    clock, times, dated = _clock(frame, choice)
     table = Table(
         where,
         tuple(names[i] for i in choice.observed),
@@ -60,9 +53,49 @@ def frame_table(frame: Any, wanted: Wanted, where: str = "x") -> Table:
         labels=labels,
         clock=None if times is None else clock,
         times=times,
+        dated=dated,
         left_out=choice.left_out,
     )
+    refuse_falling(table, asked=wanted.time is not None)
     return without_counters(table) if wanted.columns is None else table
+
+
+def _with_index(frame: Any, wanted: Wanted) -> Any:
+    """Return ``frame`` with its index as the first column, where that is asked to tell the time."""
+    if wanted.time is None:
+        return frame
+    asked = printable(wanted.time)
+    if asked in map(printable, frame.columns) or asked not in (_index_name(frame), "index"):
+        return frame
+    return frame.reset_index(names=asked)
+
+
+def _index_name(frame: Any) -> str:
+    return printable(frame.index.name or "index")
+
+
+def _clock(frame: Any, choice: Choice) -> tuple[str, Floats | None, bool]:
+    """Return the column or the index that tells the time, what it says, and whether it holds dates."""
+    import pandas as pd
+
+    if choice.time is not None:
+        column = frame.iloc[:, choice.time]
+        return choice.names[choice.time], clock_values(column), _holds_dates(column)
+    if frame.index.equals(pd.RangeIndex(len(frame))) and frame.index.name is None:
+        return "", None, False  # rows counted from 0: no index was given
+    return _index_name(frame), clock_values(frame.index), _holds_dates(frame.index)
+
+
+def _holds_dates(times: Any) -> bool:
+    """Whether a column or an index holds dates, or texts that are dates, by the first of them."""
+    import pandas as pd
+
+    kinds = pd.api.types
+    if kinds.is_datetime64_any_dtype(times.dtype) or isinstance(times.dtype, pd.PeriodDtype):
+        return True
+    if kinds.is_numeric_dtype(times.dtype) or isinstance(times, pd.MultiIndex) or not len(times):
+        return False
+    return is_date(str(pd.Series(times).iloc[0]))
 
 
 def column_values(where: str, column: Any, name: str) -> Floats:
@@ -112,4 +145,7 @@ def clock_values(times: Any) -> Floats | None:
         if kinds.is_complex_dtype(times.dtype):
             return None
         return np.asarray(pd.Series(times).to_numpy(dtype=np.float64, na_value=np.nan))
-    return None
+    if not _holds_dates(times):
+        return None
+    ticks = date_ticks([*map(str, times)])
+    return None if ticks is None else (ticks - ticks[0]) / 1e6

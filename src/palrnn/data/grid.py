@@ -40,16 +40,13 @@ def on_grid(table: Table, dt: float) -> Table:
 
 
 def _cells(table: Table, rows: NDArray[np.int64], dt: float) -> NDArray[np.int64]:
-    """Return the grid point of each row of a trial; its times must not fall."""
+    """Return the grid point of each row of a trial; times that fall were refused (`refuse_falling`)."""
     assert table.times is not None
     times = table.times[rows]
-    bad, falls = ~np.isfinite(times), np.diff(times) < 0
+    bad = ~np.isfinite(times)
     if bad.any():
         place = f"column {table.clock}, {table.row(rows[bad][0])}"
         raise SeriesError(f"{table.where}: {place}: the time is missing")
-    if falls.any():
-        place = f"column {table.clock}, {table.row(rows[1:][falls][0])}"
-        raise SeriesError(f"{table.where}: {place}: the time is earlier than that of the row before")
     steps = (times - times[0]) / dt
     if steps[-1] >= MOST_VALUES:
         raise SeriesError(f"{table.where}: dt = {dt:g} makes {steps[-1]:g} rows: give a larger dt")

@@ -143,7 +143,7 @@ def recorded(x: Any, settings: DataSettings, inputs: Any = None) -> Source:
 
     ``inputs`` are arrays of external inputs; columns of ``x`` are named in the settings.
     """
-    named = settings.inputs if isinstance(settings.inputs, tuple) else ()
+    named = tuple(map(printable, settings.inputs)) if isinstance(settings.inputs, tuple) else ()
     table = _table_with_inputs(x, settings, named) if named else _table(x, settings)
     _refuse_transposed(table)
     check_values(table, 2, allow_nan=True)
@@ -185,10 +185,10 @@ def recorded(x: Any, settings: DataSettings, inputs: Any = None) -> Source:
 
 def _table_with_inputs(x: Any, settings: DataSettings, inputs: tuple[str, ...]) -> Table:
     """Return the observed columns of ``x`` and those that drive it, as one table."""
-    both = [name for name in settings.columns or () if name in inputs]
+    both = [name for name in settings.columns or () if printable(name) in inputs]
     if both:
         raise ValueError(f"columns and inputs must not share a column, both name {quoted(both[0])}")
-    if settings.time in inputs or settings.trial in inputs:
+    if any(name is not None and printable(name) in inputs for name in (settings.time, settings.trial)):
         raise ValueError(f"inputs must be other columns than time and trial, got {', '.join(inputs)}")
     observed = settings.columns
     if observed is None:
@@ -211,12 +211,12 @@ def _table(x: Any, settings: DataSettings) -> Table:
         return read_table(x, wanted if reader_of(x)[1].named else Wanted(trial=settings.trial))
     if is_frame(x):
         return frame_table(x, wanted)
+    if isinstance(x, (list, tuple)) and x and all(is_frame(trial) for trial in x):
+        return _joined([frame_table(trial, wanted, f"x[{k}]") for k, trial in enumerate(x)])
     if settings.time is not None:
         raise ValueError(
             f"time must be None for an array, whose columns have no names, got {settings.time!r}"
         )
-    if isinstance(x, (list, tuple)) and x and all(is_frame(trial) for trial in x):
-        return _joined([frame_table(trial, wanted, f"x[{k}]") for k, trial in enumerate(x)])
     trials = as_trials(x, allow_nan=True)
     numbers = np.repeat(np.arange(len(trials)), [len(trial) for trial in trials])
     names = tuple(str(k) for k in range(len(trials)))
@@ -248,6 +248,7 @@ def _joined(tables: list[Table]) -> Table:
         ),
         clock=first.clock if timed else None,
         times=np.concatenate([table.times for table in tables if table.times is not None]) if timed else None,
+        dated=timed and first.dated,
         left_out=first.left_out,
     )
 
@@ -269,12 +270,13 @@ def series_name(x: Any) -> str:
     if is_system(x):
         return str(x)
     if isinstance(x, (str, os.PathLike)):
-        name = os.path.abspath(os.fspath(x))
+        file, array = named_array(x)
+        name = os.path.abspath(file) + ("" if array is None else f"::{array}")
         try:
-            str(name).encode()
+            name.encode()
         except UnicodeEncodeError:
             raise SeriesError(f"{name}: the name of the file must be UTF-8, to be kept with a run") from None
-        return str(name)
+        return name
     return IN_MEMORY
 
 

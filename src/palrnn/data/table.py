@@ -10,6 +10,8 @@ They are the columns asked for, or else all but these:
   like a time, or is the first one and of whole numbers (a year, an index). A straight line is no observation
   of an autonomous system;
 - a column that holds words in every row: remarks.
+
+Every column has a name of its own, by which it can be asked for again (`unique_names`).
 """
 
 from __future__ import annotations
@@ -18,22 +20,17 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from palrnn.data.clock import even_step, first_fall, is_counter, is_time
 from palrnn.engine.checks import Floats
 from palrnn.engine.text import printable, quoted
 
-_COUNTERS = "step|steps|index|frame|sample"
-_TIME = re.compile(rf"(t|(?i:time|timestamp|date|datetime|{_COUNTERS}))\s*([\[(].*[\])])?")
-_COUNTER = re.compile(rf"(?i:{_COUNTERS}|unnamed: 0|\d*)")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?")
 # fewer rows can rise evenly by chance
 _LEAST_COUNTED = 8
-# times written with few digits are off their grid: 1/60 s in whole milliseconds by 3 % of a step
-_JITTER = 0.05
 
 #: The most numbers that a series from a file may hold: 2 GiB as float64. A file is refused before it is read
 #: if it claims more, whatever its type and compression. Larger arrays can be given from memory.
@@ -69,8 +66,9 @@ class Wanted(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The numbers of the observed columns and of the trial and time columns, and why others are left out."""
+    """The names of all columns, the numbers of the observed, trial and time ones, and why others are out."""
 
+    names: list[str]
     observed: list[int]
     trial: int | None
     time: int | None
@@ -94,8 +92,8 @@ class Table:
 
     ``where`` names the source in errors. ``lines (T,)`` are the lines of the file that the rows come from
     (None: rows are counted from 1). ``labels`` tell the trial of each row, ``times (T,)`` what the column or
-    index ``clock`` says, in seconds if it holds dates; ``sampled`` is the time per step that the source tells
-    beside its columns. ``from_array`` marks columns without names.
+    index ``clock`` says, in seconds if it holds dates (``dated``); ``sampled`` is the time per step that the
+    source tells beside its columns. ``from_array`` marks columns without names.
     """
 
     where: str
@@ -105,6 +103,7 @@ class Table:
     labels: Labels | None = None
     clock: str | None = None
     times: Floats | None = None
+    dated: bool = False
     sampled: float | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     from_array: bool = False
@@ -147,11 +146,15 @@ class Table:
             return self.sampled, "its sampling rate"
         if self.times is None or self.clock is None:
             return None, ""
-        told = "the index" if self.clock == "index" else f"column {self.clock}"
         step = even_step(self.in_trials(self.times))  # type: ignore[arg-type]
         if step is None:
-            return None, f"{told} is uneven"
-        return (None, "") if step == 1.0 and _COUNTER.fullmatch(self.clock) else (step, told)
+            return None, f"{self.told_by} is uneven"
+        return (None, "") if step == 1.0 and is_counter(self.clock) else (step, self.told_by)
+
+    @property
+    def told_by(self) -> str:
+        """What tells the time, in words."""
+        return "the index" if self.clock == "index" else f"column {self.clock}"
 
 
 def refuse_size(where: str, shape: tuple[int, ...], held: int = 0) -> None:
@@ -175,32 +178,59 @@ def labelled(labels: Sequence[str], column: str) -> Labels:
     return Labels(numbers, tuple(ranks), column)
 
 
-def choose(where: str, names: Sequence[str], wanted: Wanted, *, dated: bool = False) -> Choice:
-    """Return which columns of a table are which; ``dated`` says that the first one holds dates."""
-    asked = None if wanted.columns is None else _found(where, names, wanted.columns)
+def unique_names(headers: Sequence[str]) -> list[str]:
+    """Return a name of its own for each column: its number if it has none, "x.2" for the second "x".
+
+    A name that the source gives is never taken from the first column that has it.
+    """
+    given, used = set(headers), set()
+    counts: dict[str, int] = {}
+    names = []
+    for i, header in enumerate(headers):
+        name = plain = header or str(i + 1)
+        while name in used or (name in given and name != header):
+            counts[plain] = counts.get(plain, 1) + 1
+            name = f"{plain}.{counts[plain]}"
+        used.add(name)
+        names.append(name)
+    return names
+
+
+def choose(where: str, headers: Sequence[str], wanted: Wanted, *, dated: bool = False) -> Choice:
+    """Return which columns of a table are which; ``dated`` says that the first one holds dates.
+
+    ``headers`` are the names in the source, printable; they may be blank, and the same for several columns.
+    """
+    names = unique_names(headers)
+    asked = None if wanted.columns is None else _found(where, names, headers, wanted.columns)
     used = set(asked or ())
-    label = [i for i, name in enumerate(names) if name.lower() == wanted.trial.lower() and i not in used]
+    trial = printable(wanted.trial)
+    label = [
+        i
+        for i, name in enumerate(names)
+        if trial.lower() in (name.lower(), headers[i].lower()) and i not in used
+    ]
     if len(label) > 1:
-        raise SeriesError(f"{where}: two columns are named {names[label[0]]}")
-    if not label and wanted.trial not in ("trial", *(wanted.columns or ())):
+        raise SeriesError(f"{where}: two columns are named {headers[label[0]]}")
+    if not label and trial not in ("trial", *map(printable, wanted.columns or ())):
         raise SeriesError(f"{where}: no column {wanted.trial!r} of trials, there are {_listed(names)}")
     rest = [i for i in range(len(names)) if i not in label]
     time = None
     if wanted.time is not None:
-        (time,) = _found(where, names, [wanted.time])
+        (time,) = _found(where, names, headers, [wanted.time])
     elif len(rest) > 1 and rest[0] not in used:
-        time = rest[0] if (dated and rest[0] == 0) or is_time(names[rest[0]]) else None
+        time = rest[0] if (dated and rest[0] == 0) or is_time(headers[rest[0]]) else None
     observed = [i for i in rest if i != time] if asked is None else asked
     if not observed:
         raise SeriesError(f"{where}: has no columns of observations")
     left_out = {}
     for i in sorted(set(range(len(names))) - set(observed)):
         reason = "tells the trial" if i in label else "tells the time" if i == time else "not asked for"
-        left_out[names[i] or str(i + 1)] = reason
-    return Choice(observed, label[0] if label else None, time, left_out)
+        left_out[names[i]] = reason
+    return Choice(names, observed, label[0] if label else None, time, left_out)
 
 
-def without_words(choice: Choice, names: Sequence[str], cells: Callable[[int], Sequence[Any]]) -> Choice:
+def without_words(choice: Choice, cells: Callable[[int], Sequence[Any]]) -> Choice:
     """Leave out columns that say words in every row: remarks beside the numbers, not damaged numbers.
 
     ``cells(i)`` are the first values of column i.
@@ -213,25 +243,26 @@ def without_words(choice: Choice, names: Sequence[str], cells: Callable[[int], S
     numbers = [i for i in choice.observed if i not in reasons]
     if not reasons or not numbers:
         return choice
-    said = {names[i] or str(i + 1): reason for i, reason in reasons.items()}
+    said = {choice.names[i]: reason for i, reason in reasons.items()}
     return choice._replace(observed=numbers, left_out=choice.left_out | said)
 
 
-def _found(where: str, names: Sequence[str], columns: Sequence[str]) -> list[int]:
+def _found(where: str, names: list[str], headers: Sequence[str], columns: Sequence[str]) -> list[int]:
     if isinstance(columns, str):
         raise SeriesError(f"{where}: columns must be a list of names, got {columns!r}")
-    places: dict[str, list[int]] = {}
-    for i, name in enumerate(names):
-        places.setdefault(name, []).append(i)
-    found = []
+    places = {name: i for i, name in enumerate(names)}
+    blank = [i for i, header in enumerate(headers) if header == ""]
+    if len(blank) == 1:
+        places[""] = blank[0]
+    found: dict[int, None] = {}
     for column in columns:
-        there = places.get(str(column), [])
-        if not there:
+        place = places.get(printable(column))
+        if place is None:
             raise SeriesError(f"{where}: no column {quoted(column)}, there are {_listed(names)}")
-        if len(there) > 1:
-            raise SeriesError(f"{where}: {len(there)} columns are named {column}")
-        found.append(there[0])
-    return found
+        if place in found:
+            raise SeriesError(f"{where}: columns must name a column once, got {quoted(column)} twice")
+        found[place] = None
+    return list(found)
 
 
 def _listed(names: Sequence[str], most: int = 20) -> str:
@@ -255,8 +286,31 @@ def without_counters(table: Table) -> Table:
         left_out=table.left_out | reasons,
     )
     if table.times is None:
-        found = replace(found, clock=table.names[counting[0]], times=table.values[:, counting[0]].copy())
+        times = table.values[:, counting[0]].copy()
+        found = replace(found, clock=table.names[counting[0]], times=times, dated=False)
     return found
+
+
+def refuse_falling(table: Table, *, asked: bool) -> None:
+    """Refuse rows that run backwards in time (`first_fall`); ``asked``: the caller named the time."""
+    times = table.times
+    if times is None or table.clock is None or not (times[1:] < times[:-1]).any():
+        return
+    if table.sampled is not None and not asked:
+        return
+    parts = cast(list[Floats], table.in_trials(times))
+    fall = first_fall(parts, table.clock, asked=asked, dated=table.dated)
+    if fall is None:
+        return
+    trial, at = fall
+    row = int(table.in_trials(np.arange(len(times)))[trial][at])
+    hint = "" if table.dated else ", or change its sign if it is an age"
+    if (parts[trial][1:] > parts[trial][:-1]).any():
+        hint = ", or name the column that tells trials apart"
+    raise SeriesError(
+        f"{table.where}: {table.told_by}, {table.row(row)}: the time is earlier than that of the row before: "
+        f"sort the rows by time{hint}"
+    )
 
 
 def counters(table: Table) -> list[str]:
@@ -272,35 +326,8 @@ def _counts(table: Table, column: int) -> bool:
     rises = np.concatenate([np.diff(part) for part in table.in_trials(values)])
     if not rises.size or not (rises > 0).all():  # NaN compares as False
         return False
-    if is_time(table.names[column]) or (column == 0 and not (values % 1).any()):
+    # a second column "time" is called "time.2"
+    if is_time(re.sub(r"\.\d+$", "", table.names[column])) or (column == 0 and not (values % 1).any()):
         return True
     step, size = rises.mean(), np.abs(values).max()
     return bool(np.ptp(rises) <= 1e-6 * step + 8 * np.spacing(size))
-
-
-def even_step(times: Sequence[Floats]) -> float | None:
-    """Return the step of times that rise evenly, trial by trial; None if they do not.
-
-    Evenly means that no time is off its grid by more than a twentieth of a step: rounded times are.
-    """
-    long = [part for part in times if len(part) > 1]
-    count = sum(len(part) - 1 for part in long)
-    if not count or not all(np.isfinite(part).all() for part in long):
-        return None
-    step = sum(float(part[-1] - part[0]) for part in long) / count
-    if not 0 < step < np.inf:
-        return None
-    for part in long:
-        if np.abs(part - part[0] - step * np.arange(len(part))).max() > _JITTER * step:
-            return None
-    return float(f"{step:.9g}")  # a grid of 0.01 has steps of 0.010000000000000002, too
-
-
-def is_time(name: str) -> bool:
-    """Whether a column of this name tells the time of a row; a saved index has no name."""
-    return name == "" or name.lower() == "unnamed: 0" or _TIME.fullmatch(name) is not None
-
-
-def is_date(cell: str) -> bool:
-    """Whether a cell is an ISO 8601 date or date and time."""
-    return _DATE.fullmatch(cell.strip()) is not None

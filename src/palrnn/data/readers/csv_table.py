@@ -1,8 +1,9 @@
 """Reading text: with or without a header, separated by commas, semicolons, tabs or blanks.
 
-`.csv` and `.txt` tell the separator by their first line, in `.tsv` it is the tab. In `.txt` and `.tsv`, lines
-in front that begin with ``#`` or ``%`` are remarks; the last of them names the columns if it has as many
-words, none of them a number, as NumPy writes it.
+`.csv` and `.txt` tell the separator by their first line, in `.tsv` it is the tab. Without one, blanks are
+between cells, unless the first line is ``Sunspot Number`` and the next a single word: that is one column. In
+`.txt` and `.tsv`, lines in front that begin with ``#`` or ``%`` are remarks; the last of them names the
+columns if it has as many words, none of them a number, as NumPy writes it.
 
 The parser is the standard library's, the numbers are Python's ``float`` (exact), and a bad cell is found by
 its line in the file, which is what an editor shows. A file is read line by line: in memory are its numbers,
@@ -21,13 +22,13 @@ import math
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
+from palrnn.data.clock import date_ticks, is_date, is_time
 from palrnn.data.readers.registry import reader
 from palrnn.data.table import (
     Choice,
@@ -36,8 +37,6 @@ from palrnn.data.table import (
     Table,
     Wanted,
     choose,
-    is_date,
-    is_time,
     refuse_size,
     without_words,
 )
@@ -48,6 +47,9 @@ _PEEKED = 1000
 _CELLS = 100_000
 # 200,000 long numbers; a file without line breaks must not be taken for a single line
 _LONGEST_LINE = 2**22
+
+# where nothing separates cells; None are blanks
+_ALONE = ""
 
 Row = tuple[int, list[str]]
 
@@ -82,17 +84,17 @@ def _read(file: Path, wanted: Wanted, separators: tuple[str, ...], remarks: str)
         peeked = list(islice(rows, max(1, min(_PEEKED, _CELLS // width))))
         headed = is_header(where, line, cells, [row for _, row in peeked], wanted)
         body: Iterator[Row] = chain([] if headed else [first], peeked, rows)
-        names = [str(i + 1) for i in range(width)]
+        headers = [str(i + 1) for i in range(width)]
         if headed:
-            names = [printable(cell.strip().lstrip("#").strip()) for cell in cells]
-            if width > 1 and names[-1] == "":  # every line ends with a separator
+            headers = [printable(cell.strip().lstrip("#").strip()) for cell in cells]
+            if width > 1 and headers[-1] == "":  # every line ends with a separator
                 body = _without_last(where, body, width)
-                names, width = names[:-1], width - 1
+                headers, width = headers[:-1], width - 1
         second = next(iter(peeked), None) if headed else first
-        choice = choose(where, names, wanted, dated=second is not None and is_date(second[1][0]))
+        choice = choose(where, headers, wanted, dated=second is not None and is_date(second[1][0]))
         if headed and wanted.columns is None:
-            choice = without_words(choice, names, lambda i: [row[i] for _, row in peeked if len(row) > i])
-        return _table(where, body, [name or str(i + 1) for i, name in enumerate(names)], names, choice)
+            choice = without_words(choice, lambda i: [row[i] for _, row in peeked if len(row) > i])
+        return _table(where, body, choice)
 
 
 def _lines(where: str, stream: IO[str]) -> Iterator[str]:
@@ -115,8 +117,12 @@ def _rows(where: str, stream: IO[str], separators: tuple[str, ...], remarks: str
             remark, told = start.strip().lstrip(remarks), skipped + 1
         skipped, start = skipped + 1, ""
     separator = next((mark for mark in separators if mark in start), None)
+    if separator is None:
+        blanks, second = _next_filled(lines)
+        lines = chain(repeat("", blanks), [second], lines)
+        separator = _ALONE if _names_one_column(start, second) else None
     rows = _cells(chain([start], lines), separator, skipped)
-    if remark:
+    if remark and separator != _ALONE:
         first = next(rows, None)
         (_, names), *_ = [*_cells(iter([remark]), separator, 0), (0, [])]
         if first is not None and len(names) == len(first[1]) and not any(map(is_number, names)):
@@ -125,10 +131,44 @@ def _rows(where: str, stream: IO[str], separators: tuple[str, ...], remarks: str
     yield from rows
 
 
+def _next_filled(lines: Iterator[str]) -> tuple[int, str]:
+    """Return the number of blank lines that come first, and the line after them ("" at the end)."""
+    for blanks, line in enumerate(lines):
+        if line.strip():
+            return blanks, line
+    return 0, ""
+
+
+def _names_one_column(first: str, second: str) -> bool:
+    """Whether the words of the first line are one name; in front of a name, a number is a damaged sample."""
+    words = _words(first)
+    if len(words) == 1 or len(_words(second)) != 1:
+        return False
+    return not (is_number(words[0]) or is_missing(words[0]) or is_date(words[0]))
+
+
+def _words(line: str) -> list[str]:
+    """Return the cells of a line between blanks, without the quotes that may be round them."""
+    if '"' in line:
+        try:
+            return next(csv.reader([line.strip()], delimiter=" ", skipinitialspace=True, strict=True), [])
+        except csv.Error:  # a quote that is not closed
+            pass
+    return line.split()
+
+
+def _whole(line: str) -> list[str]:
+    """Return the only cell of a line, without the quotes that may be round it."""
+    cell = line.strip()
+    in_quotes = len(cell) > 1 and cell[0] == cell[-1] == '"'
+    return [cell[1:-1] if in_quotes else cell] if cell else []
+
+
 def _cells(lines: Iterator[str], separator: str | None, skipped: int) -> Iterator[Row]:
-    if separator is None:
+    if not separator:
+        split = _words if separator is None else _whole
         for number, line in enumerate(lines, skipped + 1):
-            if cells := line.split():
+            if cells := split(line):
                 yield number, cells
         return
     parser = csv.reader(lines, delimiter=separator, skipinitialspace=True)
@@ -144,8 +184,8 @@ def _without_last(where: str, rows: Iterator[Row], width: int) -> Iterator[Row]:
         yield line, cells[: width - 1] if len(cells) == width else cells
 
 
-def _table(where: str, rows: Iterator[Row], names: list[str], headers: list[str], choice: Choice) -> Table:
-    width, seen = len(names), len(choice.observed)
+def _table(where: str, rows: Iterator[Row], choice: Choice) -> Table:
+    names, width, seen = choice.names, len(choice.names), len(choice.observed)
     values, lines, numbers = array("d"), array("q"), array("q")
     times = None if choice.time is None else array("d")
     ranks: dict[str, int] = {}
@@ -166,12 +206,12 @@ def _table(where: str, rows: Iterator[Row], names: list[str], headers: list[str]
             if told is None:
                 times = None
             else:
-                times.extend(told)
+                times.frombytes(told.tobytes())
         values.frombytes(_numbers(where, chunk, names, choice.observed).tobytes())
     labels = None
     if choice.trial is not None:
         labels = Labels(np.frombuffer(numbers, np.int64), tuple(ranks), names[choice.trial])
-    clock = None if times is None or choice.time is None else headers[choice.time]
+    clock = None if times is None or choice.time is None else names[choice.time]
     return Table(
         where,
         tuple(names[i] for i in choice.observed),
@@ -180,6 +220,7 @@ def _table(where: str, rows: Iterator[Row], names: list[str], headers: list[str]
         labels=labels,
         clock=clock,
         times=None if clock is None else np.frombuffer(times or array("d"), np.float64),
+        dated=is_date(first),
         left_out=choice.left_out,
     )
 
@@ -207,20 +248,15 @@ def _number(where: str, cell: str, name: str, line: int) -> float:
     raise SeriesError(f"{where}: column {name}, line {line}: {shown} is not a number{hint}")
 
 
-def _times(cells: list[str], first: str) -> array[float] | None:
+def _times(cells: list[str], first: str) -> Floats | None:
     """Return what the cells of a time column say, dates in seconds since ``first``; None if not times."""
+    if is_date(first):
+        ticks = date_ticks([first, *cells])
+        return None if ticks is None else (ticks[1:] - ticks[0]) / 1e6
     try:
-        if is_date(first):
-            start = _moment(first)
-            return array("d", ((_moment(cell) - start).total_seconds() for cell in cells))
-        return array("d", map(float, cells))
+        return np.array([float(cell) for cell in cells])
     except ValueError:
         return None
-
-
-def _moment(cell: str) -> datetime:
-    moment = datetime.fromisoformat(cell.strip().replace(",", "."))
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 _MISSING = frozenset({"", "nan", "-nan", "na", "n/a", "#n/a", "null", "none"})
@@ -251,7 +287,8 @@ def is_header(
     if names and not numbers and not any(map(is_date, words)):
         return True
     if names:
-        after = words[1:] if is_time(words[0]) or words[0].lower() == wanted.trial.lower() else []
+        told = printable(words[0]).lower() == printable(wanted.trial).lower()
+        after = words[1:] if told or is_time(words[0]) else []
         if after and after in (_count(0, len(after)), _count(1, len(after))):
             return True
         odd = names if len(names) <= len(words) - len(names) else numbers or names

@@ -56,8 +56,10 @@ def read_edf(file: Path, wanted: Wanted) -> Table:
     with file.open("rb") as stream:
         header = _header(where, stream, file.stat().st_size)
         signals = [channel for channel in header.channels if channel.label != _ANNOTATIONS]
-        names = [printable(channel.label) or str(i + 1) for i, channel in enumerate(signals)]
-        choice = choose(where, names, wanted)
+        # a blank label is no saved index, which would tell the time
+        headers = [printable(channel.label) or str(i + 1) for i, channel in enumerate(signals)]
+        choice = choose(where, headers, wanted)
+        names = choice.names
         used = [signals[i] for i in choice.observed]
         _refuse_mixed_rates(where, names, signals, choice.observed, header.duration)
         columns = [*used, *(signals[i] for i in (choice.time, choice.trial) if i is not None)]

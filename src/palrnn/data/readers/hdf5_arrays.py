@@ -73,7 +73,7 @@ def _read(file: Path, wanted: Wanted, kinds: set[str], matlab: bool = False) -> 
         shapes = {
             name: tuple(reversed(item.shape)) if matlab else tuple(item.shape) for name, item in found.items()
         }
-        asked = None if wanted.array is None else wanted.array.strip("/")
+        asked = None if wanted.array is None else "/".join(filter(None, wanted.array.split("/")))
         long = {name: shape for name, shape in shapes.items() if max(shape) > 1}
         name = chosen_array(file, (long or shapes) if asked is None else shapes, asked)
         what = f"{file}: array {printable(name, 40)}"

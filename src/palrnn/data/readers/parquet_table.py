@@ -1,6 +1,8 @@
 """Reading `.parquet` files by pyarrow, batch by batch: only the columns that are used, converted at once.
 
 A few bytes of such a file can stand for any number of rows: what it claims is checked before it is read.
+The index of a data frame that was saved by pandas is no observation; it tells the time, if nothing else does
+or if it is asked to.
 """
 
 from __future__ import annotations
@@ -11,113 +13,191 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from palrnn.data.clock import date_ticks, is_date
 from palrnn.data.readers.registry import reader
-from palrnn.data.table import PEEKED, Labels, SeriesError, Table, Wanted, choose, refuse_size, without_words
+from palrnn.data.table import (
+    PEEKED,
+    Choice,
+    Labels,
+    SeriesError,
+    Table,
+    Wanted,
+    choose,
+    refuse_size,
+    without_words,
+)
 from palrnn.engine.checks import Floats
 from palrnn.engine.text import printable, quoted
 
 _BATCH = 65_536
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
+# where a column is: its number in the file, or the range that pandas keeps in place of an index that counts
+_Place = int | range
+
 
 @reader(".parquet")
 def read_parquet(file: Path, wanted: Wanted) -> Table:
     """Return the observed columns of ``file``, NaN where a value is null."""
     try:
-        import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         raise SeriesError(f"{file}: reading .parquet needs pyarrow: pip install 'palrnn[parquet]'") from None
     with pq.ParquetFile(file) as held:
         schema, rows = held.schema_arrow, held.metadata.num_rows
-        index = _index_columns(schema)
-        fields = [field for field in schema if field.name not in index]
-        names = [printable(field.name) for field in fields]
-        dated = bool(fields) and pa.types.is_temporal(fields[0].type)
-        choice = choose(str(file), names, wanted, dated=dated)
+        headers, places = _columns(schema, wanted)
+        choice = choose(str(file), headers, wanted, dated=bool(places) and _holds_dates(held, places[0]))
         if wanted.columns is None:
-            choice = without_words(choice, names, lambda i: _first_words(held, fields[i]))
+            choice = without_words(choice, lambda i: _first_words(held, places[i], PEEKED))
         if rows:
             refuse_size(str(file), (rows, len(choice.observed)))
-        clock = fields[choice.time].name if choice.time is not None else next(iter(index), None)
-        columns = _Columns(
-            [fields[i].name for i in choice.observed],
-            None if choice.trial is None else fields[choice.trial].name,
-            clock,
-        )
-        columns.refuse_doubles(str(file), schema)
+        used = _used(schema, choice, places)
         # labels stay numbers into a dictionary: a long word in every row would be as many copies of it
-        texts = (
-            [columns.trial] if columns.trial is not None and _is_text(schema.field(columns.trial)) else None
-        )
+        texts = [
+            schema.names[i] for i in (used.trial, used.time) if isinstance(i, int) and _is_text(schema, i)
+        ]
         with pq.ParquetFile(file, read_dictionary=texts, metadata=held.metadata) as source:
-            values, labels, times = _read(str(file), source, columns, rows)
-    shown = None if clock is None else "index" if clock.startswith("__index_level_") else printable(clock)
+            values, labels, times = _read(str(file), source, used, rows)
     return Table(
         str(file),
-        tuple(names[i] for i in choice.observed),
+        used.names,
         values,
         labels=labels,
-        clock=None if times is None else shown,
+        clock=None if times is None else used.clock,
         times=times,
+        dated=_is_dated(schema, used.time),
         left_out=choice.left_out,
     )
 
 
-def _first_words(held: Any, field: Any) -> list[Any]:
+def _index(schema: Any) -> list[str | dict[str, Any]]:
+    """Return the index of a data frame of pandas: the names of columns, or what makes a range."""
+    return list((schema.pandas_metadata or {}).get("index_columns", []))
+
+
+def _columns(schema: Any, wanted: Wanted) -> tuple[list[str], list[_Place]]:
+    """Return the names of columns, and where they are; an index is one of them if asked to tell the time."""
+    index = _index(schema)
+    places: list[_Place] = [i for i, name in enumerate(schema.names) if name not in index]
+    headers = [printable(schema.names[i]) for i in places]
+    asked = None if wanted.time is None else printable(wanted.time)
+    if asked is None or asked in headers:
+        return headers, places
+    for level in index:
+        name = level if isinstance(level, str) else level["name"]
+        if (asked == "index" and len(index) == 1) or (name is not None and asked == printable(name)):
+            return [asked, *headers], [_place(schema, level), *places]
+    return headers, places
+
+
+def _place(schema: Any, level: str | dict[str, Any]) -> _Place:
+    if isinstance(level, str):
+        return int(schema.names.index(level))
+    return range(level["start"], level["stop"], level["step"])
+
+
+class _Used(NamedTuple):
+    """The columns to read: the observed ones, where they are and by name; and those of trials and times."""
+
+    observed: list[_Place]
+    names: tuple[str, ...]
+    trial: _Place | None
+    label: str
+    time: _Place | None
+    clock: str
+
+
+def _used(schema: Any, choice: Choice, places: list[_Place]) -> _Used:
+    names, time, clock = choice.names, None, ""
+    if choice.time is not None:
+        time, clock = places[choice.time], names[choice.time]
+    elif index := [level for level in _index(schema) if isinstance(level, str)]:
+        time = _place(schema, index[0])
+        clock = "index" if index[0].startswith("__index_level_") else printable(index[0])
+    return _Used(
+        [places[i] for i in choice.observed],
+        tuple(names[i] for i in choice.observed),
+        None if choice.trial is None else places[choice.trial],
+        "" if choice.trial is None else names[choice.trial],
+        time,
+        clock,
+    )
+
+
+def _first_words(held: Any, place: _Place, most: int) -> list[Any]:
     """Return the first values of a column of text, and none of another."""
-    if not _is_text(field):
+    schema = held.schema_arrow
+    if isinstance(place, range) or not _is_text(schema, place):
         return []
-    batch = next(held.iter_batches(batch_size=PEEKED, columns=[field.name]), None)
-    return [] if batch is None else batch.column(0).to_pylist()
+    batch = next(held.iter_batches(batch_size=most, columns=[schema.names[place]]), None)
+    return [] if batch is None else _by_number(batch, schema.names)[place].to_pylist()
 
 
-class _Columns(NamedTuple):
-    """The names, as in the file, of the columns to read."""
-
-    observed: list[str]
-    trial: str | None
-    clock: str | None
-
-    def all(self) -> list[str]:
-        return list(dict.fromkeys([*self.observed, *(name for name in self[1:] if name is not None)]))
-
-    def refuse_doubles(self, where: str, schema: Any) -> None:
-        for name in self.all():
-            if (count := schema.names.count(name)) > 1:
-                raise SeriesError(f"{where}: {count} columns are named {name}")
-
-
-def _index_columns(schema: Any) -> list[str]:
-    """Return the columns that are the index of a data frame of pandas."""
-    told = (schema.pandas_metadata or {}).get("index_columns", [])
-    return [name for name in told if isinstance(name, str)]
-
-
-def _is_text(field: Any) -> bool:
+def _holds_dates(held: Any, place: _Place) -> bool:
+    """Whether a column holds dates, durations, or texts of which the first is a date."""
     import pyarrow as pa
 
-    return bool(pa.types.is_string(field.type) or pa.types.is_large_string(field.type))
+    if isinstance(place, range):
+        return False
+    if pa.types.is_temporal(held.schema_arrow.field(place).type):
+        return True
+    return any(isinstance(word, str) and is_date(word) for word in _first_words(held, place, 1))
 
 
-def _read(
-    where: str, source: Any, columns: _Columns, rows: int
-) -> tuple[Floats, Labels | None, Floats | None]:
-    values = np.empty((rows, len(columns.observed)))
-    numbers = np.empty(rows if columns.trial is not None else 0, np.int64)
-    times = np.empty(rows if columns.clock is not None else 0)
+def _is_dated(schema: Any, place: _Place | None) -> bool:
+    """Whether a column that tells the time tells it by dates, which no texts but dates do."""
+    import pyarrow as pa
+
+    if not isinstance(place, int):
+        return False
+    kind = schema.field(place).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    dates = (pa.types.is_timestamp, pa.types.is_date, pa.types.is_string, pa.types.is_large_string)
+    return any(is_kind(kind) for is_kind in dates)
+
+
+def _is_text(schema: Any, place: int) -> bool:
+    import pyarrow as pa
+
+    kind = schema.field(place).type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _by_number(batch: Any, names: list[str]) -> dict[_Place, Any]:
+    """Return the columns of a batch by their numbers in the file, whose columns are ``names``.
+
+    Where several have the same name, all of them are read, in the order of the file.
+    """
+    numbers: dict[str, list[int]] = {}
+    for number in reversed(range(len(names))):
+        numbers.setdefault(names[number], []).append(number)
+    return {numbers[name].pop(): batch.column(i) for i, name in enumerate(batch.schema.names)}
+
+
+def _read(where: str, source: Any, used: _Used, rows: int) -> tuple[Floats, Labels | None, Floats | None]:
+    import pyarrow as pa
+
+    names = source.schema_arrow.names
+    values = np.empty((rows, len(used.observed)))
+    numbers = np.empty(rows if used.trial is not None else 0, np.int64)
+    times = np.empty(rows if used.time is not None else 0)
     ranks: dict[str, int] = {}
-    timed, start, base = columns.clock is not None, 0, 0
-    for batch in source.iter_batches(_BATCH, columns=columns.all(), use_threads=False):
+    timed, start, base = used.time is not None, 0, 0
+    read = [place for place in (*used.observed, used.trial, used.time) if isinstance(place, int)]
+    asked = list(dict.fromkeys(names[place] for place in read))
+    for batch in source.iter_batches(_BATCH, columns=asked, use_threads=False):
         end = start + len(batch)
         if end > rows:
             raise SeriesError(f"{where}: holds more rows than the {rows} that it claims")
-        for i, name in enumerate(columns.observed):
-            values[start:end, i] = _numbers(where, batch.column(name), printable(name), start)
-        if columns.trial is not None:
-            numbers[start:end] = _ranked(batch.column(columns.trial), ranks)
-        if timed:
-            ticks, unit = _ticks(batch.column(columns.clock))
+        held = _by_number(batch, names)
+        if isinstance(used.time, range):
+            held[used.time] = pa.array(np.array(used.time[start:end]))
+        for i, place in enumerate(used.observed):
+            values[start:end, i] = _numbers(where, held[place], used.names[i], start)
+        if used.trial is not None:
+            numbers[start:end] = _ranked(held[used.trial], ranks)
+        if timed and used.time is not None:
+            ticks, unit = _ticks(held[used.time])
             timed = unit > 0
             if timed and len(batch):
                 base = ticks[0] if start == 0 else base
@@ -125,7 +205,7 @@ def _read(
         start = end
     if start < rows:
         raise SeriesError(f"{where}: holds {start} rows, claims {rows}")
-    labels = None if columns.trial is None else Labels(numbers, tuple(ranks), printable(columns.trial))
+    labels = None if used.trial is None else Labels(numbers, tuple(ranks), used.label)
     return values, labels, times if timed else None
 
 
@@ -172,6 +252,14 @@ def _ticks(column: Any) -> tuple[NDArray[Any], float]:
     import pyarrow.compute as pc
 
     kind = column.type
+    if column.null_count:
+        return np.empty(0), 0.0
+    if pa.types.is_dictionary(kind):
+        ticks, unit = _ticks(column.dictionary)
+        return (ticks[column.indices.to_numpy(zero_copy_only=False)], unit) if unit else (ticks, unit)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        dates = date_ticks(column.to_pylist())
+        return (np.empty(0), 0.0) if dates is None else (dates, 1e-6)
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         whole, unit = pa.int64(), _SECONDS[kind.unit]
     elif pa.types.is_date32(kind):
@@ -179,7 +267,5 @@ def _ticks(column: Any) -> tuple[NDArray[Any], float]:
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         whole, unit = pa.float64(), 1.0
     else:
-        return np.empty(0), 0.0
-    if column.null_count:
         return np.empty(0), 0.0
     return pc.cast(column, whole, safe=False).to_numpy(zero_copy_only=False), unit

@@ -2,9 +2,10 @@
 
     read(file, wanted) -> Table
 
-reads the columns that `choose` picks, as float64 with NaN where a value is missing, and refuses by a
-`SeriesError` what is no numbers; it takes no more memory than `MOST_VALUES` numbers and a buffer, whatever
-the file claims, and runs no code from it. Whatever else goes wrong in it becomes a `SeriesError` here.
+reads the columns that `choose` picks, under the names that it gives them, as float64 with NaN where a value
+is missing, and refuses by a `SeriesError` what is no numbers; it takes no more memory than `MOST_VALUES`
+numbers and a buffer, whatever the file claims, and runs no code from it. Whatever else goes wrong in it
+becomes a `SeriesError` here.
 ``tests/contracts/test_reader.py`` is what every reader must pass.
 
 A file of several arrays is asked for one of them by ``recording.mat::lfp``; the reader finds that name in
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from palrnn.data.table import SeriesError, Table, Wanted, without_counters
+from palrnn.data.table import SeriesError, Table, Wanted, refuse_falling, without_counters
 from palrnn.engine.checks import as_path, first_line
 
 Read = Callable[[Path, Wanted], Table]
@@ -61,7 +62,8 @@ def known_suffixes() -> tuple[str, ...]:
 def named_array(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
     """Return the file, and the array in it that ``recording.mat::lfp`` asks for (None: a plain path)."""
     file = as_path(path)
-    text, at = str(file), -1
+    # before it is a path: a path of Windows would turn the / in the name of an array round
+    text, at = path if isinstance(path, str) else file.as_posix(), -1
     while (at := text.find("::", at + 1)) >= 0:
         if Path(text[:at]).suffix.lower() in _READERS:
             return Path(text[:at]), text[at + 2 :]
@@ -101,4 +103,5 @@ def read_table(path: str | os.PathLike[str], wanted: Wanted) -> Table:
     except Exception as error:  # whatever a damaged file makes a parser say becomes one sentence
         words = f"{file}: cannot be read as {file.suffix.lower()}: {first_line(error)}"
         raise SeriesError(words) from error
+    refuse_falling(table, asked=wanted.time is not None)
     return without_counters(table) if wanted.columns is None and named else table
