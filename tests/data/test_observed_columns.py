@@ -289,3 +289,10 @@ def test_the_error_of_a_falling_time_says_what_may_be_meant():
         Dataset.prepare(frame.assign(t=TWICE), time="t")
     with pytest.raises(SeriesError, match=r"x\[1\]: column t, row 2: .* sort the rows by time"):
         Dataset.prepare([frame[::-1], frame])
+
+
+def test_dates_a_second_apart_are_no_counter_of_rows():
+    values = np.random.default_rng(0).standard_normal((50, 2))
+    frame = pd.DataFrame(values, index=pd.date_range("2026-01-01", periods=50, freq="s"))
+    assert Dataset.prepare(frame).dt == 1.0
+    assert Dataset.prepare(pd.DataFrame(values, index=np.arange(1.0, 51.0))).dt is None

@@ -149,7 +149,8 @@ class Table:
         step = even_step(self.in_trials(self.times))  # type: ignore[arg-type]
         if step is None:
             return None, f"{self.told_by} is uneven"
-        return (None, "") if step == 1.0 and is_counter(self.clock) else (step, self.told_by)
+        counts = step == 1.0 and is_counter(self.clock) and not self.dated
+        return (None, "") if counts else (step, self.told_by)
 
     @property
     def told_by(self) -> str:
