@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from palrnn.data import Standardizer, lorenz63
 from palrnn.forcing import Evaluation, History, TrainConfig, free_running_evaluation, train
+from palrnn.forcing.state import CHECKPOINT, TrainState
 from palrnn.invariants import dstsp, lyapunov_spectrum
-from palrnn.model import ALRNN
+from palrnn.model import ALRNN, Forcing, load_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +118,27 @@ def test_best_and_evaluations_survive_an_interruption(series, tmp_path):
     continued = train(series[:4000], config, heldout=heldout, run=tmp_path)
     assert continued.history.evaluations == whole.history.evaluations
     assert bytes_of(continued.model) == bytes_of(whole.model)
+
+
+def test_the_forcing_kept_with_the_best_model_is_the_one_it_was_trained_with(series, tmp_path):
+    for forcing in (Forcing.annealed(1.0, 0.2), Forcing.adaptive(1.0, every=10, decay=0.9)):
+        config = CONFIG.changed(forcing=forcing, keep="best", evaluate_every=10, updates=60)
+        state = TrainState.start(config, ALRNN(np.full(3, 0.5), np.zeros((3, 3)), np.zeros(3), np.eye(3), 0))
+        strengths = np.linspace(1.0, 0.2, 60, endpoint=False)
+        state = replace(state, done=60, strength=strengths)
+        for update, score in ((10, 3.0), (20, 0.5), (60, 2.0)):
+            state = replace(state, done=update).evaluated(Evaluation(update, score, 0.0, 0.9, alive=1.0))
+        assert state.forcing == Forcing.generalised(strengths[19])
+        last = replace(state, config=config.changed(keep="last")).forcing
+        assert last == (forcing.final if forcing.adapts_every is None else Forcing.generalised(strengths[59]))
+        # nothing measured yet: the start, which is trained with what it begins or ends with
+        assert replace(state, done=5, evaluations=()).forcing == forcing.final
+    config = CONFIG.changed(forcing=Forcing.annealed(1.0, 0.2), keep="best", evaluate_every=10, updates=60)
+    result = train(series[:1000], config, heldout=series[4000:], run=tmp_path)
+    at = result.history.best.update
+    expected = 1.0 * 0.2 ** ((at - 1) / 60) if at < 60 else 0.2
+    assert result.forcing.strength == pytest.approx(expected, rel=1e-12)
+    assert load_checkpoint(tmp_path / CHECKPOINT).forcing == result.forcing
 
 
 def test_a_model_that_diverges_has_an_infinite_divergence():

@@ -10,6 +10,7 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 
 from palrnn.geometry import ITFOperator, gibbs_posterior, laplace  # noqa: E402
+from palrnn.geometry.gibbs import block_length  # noqa: E402
 from palrnn.model import ALRNN, Forcing  # noqa: E402
 
 TRUTH = np.array([[0.8, 0.25], [-0.3, 0.6]])
@@ -142,6 +143,38 @@ def test_leading_eigenpairs_are_enough_where_the_rest_is_silent():
     # A and the diagonal of W move the same: two of eight directions are not seen
     few = gibbs_posterior(model, x, 1, prior_std=0.5, leading=6)
     np.testing.assert_allclose(few.std, full.std, rtol=1e-6)
+
+
+def test_outside_of_the_leading_eigenpairs_the_prior_rules():
+    x = series(1, 60)
+    model = fitted(x)
+    posterior = gibbs_posterior(model, x, 1, prior_std=0.5, block=6, observation=0.3, leading=2)
+    operator = ITFOperator(model, x, 1, 0.3)
+    values, vectors = np.linalg.eigh(59 * operator.dense())
+    values, vectors = values[-2:], vectors[:, -2:]
+    J = np.cov(operator.block_scores(6).T, ddof=1) * 10
+    onto = vectors @ vectors.T
+    A = np.linalg.inv(vectors * values @ vectors.T + 4.0 * np.eye(8))
+    # ten blocks: Student's t with nine degrees of freedom
+    expected = A @ (onto @ J @ onto * 9 / 7 + 4.0 * np.eye(8)) @ A
+    # Lanczos finds the pairs to about 1e-8
+    np.testing.assert_allclose(posterior.std, np.sqrt(np.diag(expected)), rtol=1e-6)
+    outside = (posterior.sample_theta(20_000) - model.theta) @ (np.eye(8) - onto)
+    # six directions of the prior's variance; 20,000 draws know their sum to 0.6 %, five of those
+    assert np.square(outside).sum(axis=1).mean() == pytest.approx(6 * 0.25, rel=0.03)
+
+
+def test_blocks_are_longer_than_the_memory_of_weak_forcing():
+    assert block_length(4000, Forcing.identity(1)) == 32  # twice the cube root
+    assert block_length(4000, Forcing.identity(25)) == 50
+    # (1 - 0.04)^k falls to 1/e after 25 steps, and with forcing at every third step after 75
+    assert block_length(4000, Forcing.generalised(0.04)) == 50
+    assert block_length(4000, Forcing.generalised(0.04, interval=3)) == 150
+    # less forcing than the data can tell apart, and none: an eighth of the data
+    assert block_length(4000, Forcing.generalised(1e-4)) == block_length(4000, Forcing.none()) == 500
+    x = series(5, 200)
+    scores = gibbs_posterior(fitted(x), x, Forcing.generalised(0.1), prior_std=1.0).scores
+    assert len(scores) == 10  # of 20 steps
 
 
 def test_errors_name_the_argument():

@@ -57,6 +57,39 @@ def test_forecasts_of_the_true_model_need_no_factor():
     np.testing.assert_allclose(factors, 2.0, atol=0.5)
 
 
+def test_forecasts_that_diverge_are_counted_as_ever_too_narrow():
+    known, needed = made(40, np.ones(STEPS), 0), []
+    gone = Forecast(np.full((PATHS, STEPS, 2), np.nan))
+    found = BandCalibration.fit([*known, (gone, known[0][1])])
+    for ahead, truth in known:
+        low, middle, high = np.quantile(ahead.paths[:, 6:13], [0.05, 0.5, 0.95], axis=0)
+        half = np.where(truth[6:13] > middle, high - middle, middle - low)
+        needed.append(np.abs(truth[6:13] - middle) / half)
+    # lead 10 looks at three to either side, of two coordinates: 14 values of the one that diverged come last
+    needed = np.append(np.sort(needed, axis=None), np.full(14, np.inf))
+    place = 0.9 * (1 + 1 / 41) * (len(needed) - 1)
+    below, part = int(place), place % 1
+    expected = (1 - part) * needed[below] + part * needed[below + 1]
+    assert found.factors[9] == pytest.approx(expected, rel=1e-10)
+    # where more than a tenth diverge no width holds 90 %: bands are infinite, and say so
+    half = [(Forecast(np.where(np.arange(STEPS)[:, None] < 20, f.paths, np.nan)), x) for f, x in known[:8]]
+    found = BandCalibration.fit([*known, *half])
+    assert np.isfinite(found.factors[:15]).all()
+    assert np.isinf(found.factors[25:]).all()
+    wide = found(known[0][0])
+    low, high = wide.band(0.9)
+    assert np.isneginf(low[25:]).all()
+    assert np.isposinf(high[25:]).all()
+    assert wide.coverage(known[0][1], 0.9)[25:].all()
+    assert np.isposinf(wide.crps(known[0][1])[25:]).all()
+    assert np.isfinite(wide.mean[:15]).all()
+    assert np.isnan(wide.mean[25:]).all()
+    assert wide.diverged == 0
+    # what was not seen asks for nothing
+    unseen = BandCalibration.fit([*known, *((gone, np.full((STEPS, 2), np.nan)) for _ in range(40))])
+    assert np.isfinite(unseen.factors).all()
+
+
 def test_what_it_says_and_refuses():
     found = BandCalibration.fit(made(5, np.ones(STEPS), 0))
     assert repr(found).startswith("BandCalibration(90% bands ")

@@ -45,8 +45,9 @@ def gaussian_posterior(model, x):
     return found, np.sqrt(np.diag(left))
 
 
-def test_without_gates_gaps_get_the_gaussian_posterior():
-    model = linear_model()
+@pytest.mark.parametrize("observation", [0.3, [[0.25, 0.2], [0.2, 0.25]]])
+def test_without_gates_gaps_get_the_gaussian_posterior(observation):
+    model = linear_model().with_noise(observation=observation)
     x = with_gaps(model.sample([0.1, 0.2], 14, seed=2).observations, 0.3)
     units = Standardizer([1.0, -2.0], [2.0, 3.0])
     raw = units.inverse(x)

@@ -90,3 +90,33 @@ def test_it_works_without_any_ridge(problem):
     found = anchored_solution(statistics, model, x, forcing=5, beta=5.0, ridge=0.0)
     before, after = (_objective(statistics, model, x, 5.0, 0.0, d) for d in (model.drift, found))
     assert after < before
+
+
+def test_correlated_process_noise_couples_the_rows_of_the_joint_objective(problem):
+    statistics, model, x = problem
+    rng = np.random.default_rng(5)
+    root = rng.standard_normal((4, 4))
+    Q = 0.02 * (root @ root.T + 0.5 * np.eye(4))
+    coupled = PALRNN(model.drift, Q, 0.2, 0.5)
+    # without an anchor it is the plain M-step under Q, which the rows by themselves are not
+    plain = drift_solution(statistics, coupled, ridge=1e-2)
+    found = anchored_solution(statistics, coupled, x, forcing=5, beta=0.0, ridge=1e-2, steps=2000)
+    apart = drift_solution(statistics, model, ridge=1e-2)
+    assert np.abs(apart.rows - plain.rows).max() > 1e-2
+    np.testing.assert_allclose(found.rows, plain.rows, atol=1e-3)
+
+    def objective(drift):
+        """J from the covariance of all errors, with the features of all units side by side."""
+        theta = np.hstack([np.diag(drift.A), drift.W, drift.h[:, None]])
+        crossed = theta @ statistics.cross.T
+        errors = statistics.outer - crossed - crossed.T + theta @ statistics.gram @ theta.T
+        precision = np.linalg.inv(Q)
+        expected = 0.5 * np.trace(precision @ errors) / statistics.transitions
+        ridge = 0.5 * 1e-2 * np.mean(np.diag(precision)) * np.sum(drift.rows**2)
+        return expected + ridge + 20.0 * itf_loss(drift, x, 5)
+
+    found = anchored_solution(statistics, coupled, x, forcing=5, beta=20.0, ridge=1e-2, steps=2000)
+    here = objective(found)
+    assert here < objective(plain)
+    for size in np.repeat([1e-1, 1e-2, 1e-3], 20):
+        assert objective(found.with_rows(found.rows + size * rng.standard_normal((4, 6)))) > here

@@ -10,7 +10,7 @@ from oracles.linear_em import em_update
 
 from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import generator
-from palrnn.model import ALRNN, PALRNN, load_checkpoint
+from palrnn.model import ALRNN, PALRNN, Forcing, load_checkpoint
 from palrnn.tuning import SAEMConfig, saem
 from palrnn.tuning.estep import expectation
 from palrnn.tuning.saem import provisional
@@ -246,3 +246,10 @@ def test_errors_name_the_argument(model, data):
         ValueError, match="sequences must have a row without gaps that 12 rows follow, has none"
     ):
         saem(model, np.full((1, 40, 2), np.nan), SAEMConfig(**SMALL))
+
+
+def test_an_interval_takes_the_place_of_a_forcing_from_before_but_not_of_one_given_with_it():
+    config = SAEMConfig(forcing=Forcing.generalised(0.5, 4), windows=3)
+    assert config.changed(tau=8) == SAEMConfig(forcing=Forcing.identity(8), windows=3)
+    with pytest.raises(ValueError, match="forcing says all; leave out tau"):
+        config.changed(tau=8, forcing=Forcing.identity(8))

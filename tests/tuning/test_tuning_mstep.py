@@ -113,6 +113,18 @@ def test_noise_is_the_root_mean_squared_residual_of_the_samples():
     assert tied.std == pytest.approx(np.sqrt((39 * residuals.mean() + start.mean()) / 40), rel=1e-12)
 
 
+def test_full_noise_of_rows_that_all_have_gaps_is_that_of_each_coordinate():
+    rng = np.random.default_rng(3)
+    drift = _model(rng)
+    codes, states, x = _samples(rng, drift)
+    x[1::2, 0] = x[2::2, 1] = np.nan  # two rates that never meet after the first row
+    statistics = sufficient_statistics(_around(drift), x, codes, states)
+    misfit = (x[1:] - states[..., 1:, :2]) ** 2
+    _, observation = noise_solution(statistics, drift, kind="full", tied_start=False, floor=1e-4)
+    expected = np.diag(np.nanmean(misfit, axis=(0, 1, 2)))
+    np.testing.assert_allclose(observation.covariance(2), expected, rtol=1e-12, atol=1e-12)
+
+
 def test_deviations_stop_at_the_floor():
     rng = np.random.default_rng(4)
     drift = _model(rng)

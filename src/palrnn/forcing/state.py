@@ -145,11 +145,21 @@ class TrainState:
 
     @property
     def forcing(self) -> Forcing:
-        """The constant forcing that the model has been trained with in the end, or will be."""
-        forcing = self.config.forcing
-        if forcing.adapts_every is None or self.done == 0:
+        """The constant forcing that the model to hand out has been trained with in the end, or will be."""
+        forcing, updates = self.config.forcing, self._updates_of_kept
+        ends = self.config.keep == "last" or updates == self.config.updates
+        if updates == 0 or (ends and forcing.adapts_every is None):
             return forcing.final
-        return forcing.constant(float(self.strength[self.done - 1]))
+        strength = float(self.strength[updates - 1])
+        return forcing.final if strength == forcing.final.strength else forcing.constant(strength)
+
+    @property
+    def _updates_of_kept(self) -> int:
+        """How many updates the model to hand out has had."""
+        if self.config.keep == "last":
+            return self.done
+        best = self.history.best
+        return 0 if best is None else best.update
 
     @property
     def history(self) -> History:

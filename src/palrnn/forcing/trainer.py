@@ -63,7 +63,7 @@ class TrainingDivergedError(ArithmeticError):
 class TrainResult:
     """A trained ``model`` (the last, or the best measured, as ``config.keep`` says) and its ``history``.
 
-    ``forcing`` is the constant forcing that training ended with.
+    ``forcing`` is the constant forcing of the last update that this model has had.
     """
 
     model: Any

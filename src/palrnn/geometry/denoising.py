@@ -28,7 +28,8 @@ def denoised(model: PALRNN, x: ArrayLike) -> Floats:
 
     ``x`` is in the model's coordinates, and its first row has no gap; others (NaN) are filled in. The model
     is an AL-RNN with diagonal noise (`with_fitted_noise` finds one). Exact for a linear model; through gates,
-    with the moments of `likelihood_posterior`.
+    with the moments of `likelihood_posterior`, and its start: the first row is a measurement of the first
+    state, whatever ``initial`` says.
     """
     drift = as_instance(model, "model", PALRNN).drift
     if not isinstance(drift, ALRNN) or drift.input_dim or not model.is_standard:

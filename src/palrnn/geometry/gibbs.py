@@ -15,6 +15,7 @@ the same spread; else w = tr(H J^{-1} H) / tr(H) gives it the same information i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,9 +37,9 @@ class SandwichPosterior(LaplacePosterior):
     """A Gaussian around ``model`` with covariance A (J + prior_std^{-2}) A, A = (H + prior_std^{-2})^{-1}.
 
     ``values`` and ``vectors`` are eigenpairs of H. ``scores (B, p)`` are those of the blocks, centred and
-    scaled such that J = scores^T scores. Where the data is silent the prior rules, as in `laplace`. J is
-    known from B blocks only, so that the data's part of a draw has the tails of Student's t with B - 1
-    degrees of freedom.
+    scaled such that J = scores^T scores, and within the span of ``vectors``: outside of it, and where the
+    data is silent, the prior rules, as in `laplace`. J is known from B blocks only, so that the data's part
+    of a draw has the tails of Student's t with B - 1 degrees of freedom.
     """
 
     scores: Floats = field(repr=False)
@@ -89,10 +90,10 @@ def gibbs_posterior(
     ``calibration="sandwich"`` has the spread of the estimate over repeated data, whatever the errors of the
     model are; ``"temperature"`` is the Gibbs posterior at the one temperature that fits best; ``"none"``
     takes the loss for a likelihood. ``observation`` weighs the coordinates (None: the deviation of the
-    model's errors in each); ``block`` is the number of steps of a block (None: twice the cube root of their
-    number, and at least two intervals of forcing); ``leading`` keeps that many eigenpairs of the curvature,
-    for models whose ``p x p`` matrix does not fit, and leaves the rest to the prior. ``prior_std`` is the
-    deviation of the prior around the model. A driven model needs its ``inputs (T, K)``.
+    model's errors in each); ``block`` is the number of steps of a block (None: see `block_length`);
+    ``leading`` keeps that many eigenpairs of the curvature, for models whose ``p x p`` matrix does not fit,
+    and leaves the rest to the prior. ``prior_std`` is the deviation of the prior around the model. A driven
+    model needs its ``inputs (T, K)``.
 
     Bars that come of it are about the parameters to which training by this loss converges. Where the
     observations are noisy these are not the true ones, and no spread covers the difference: see
@@ -109,8 +110,7 @@ def gibbs_posterior(
     whole = laplace(model, _times(information, steps), prior_std=prior_std)
     if calibration == "none":
         return whole
-    length = max(round(2 * steps ** (1 / 3)), 2 * operator.forcing.interval) if block is None else block
-    length = as_int(length, "block", least=1)
+    length = block_length(steps, operator.forcing) if block is None else as_int(block, "block", least=1)
     scores = operator.block_scores(length)
     if len(scores) < 4:
         raise ValueError(f"block must fit into x at least four times, got {length} for {steps} steps")
@@ -118,7 +118,23 @@ def gibbs_posterior(
     if calibration == "temperature":
         weight = temperature(whole, scores)
         return replace(whole, values=weight * whole.values)
+    if kept is not None:
+        # outside of the span A is prior_std^2, and would carry over what the curvature there takes back
+        scores = (scores @ whole.vectors) @ whole.vectors.T
     return SandwichPosterior(whole.model, whole.prior_std, whole.values, whole.vectors, whole.clipped, scores)
+
+
+def block_length(steps: int, forcing: Forcing) -> int:
+    """Return the default number of steps of a block: no less than twice the memory of the forced rollout.
+
+    Forcing with part of the strength leaves (1 - strength)^k of an error after k intervals, so that it is
+    forgotten after interval / strength steps, 1 / strength intervals. Of weak forcing, or none, that is more
+    than the data have: an eighth of these then has to do, and blocks depend on each other as much as the
+    model itself remembers. Twice the cube root of the number of steps is the least.
+    """
+    eighth = steps // 8
+    memory = 2.0 * forcing.interval / forcing.strength if forcing.strength > 0.0 else float(eighth)
+    return max(1, round(2 * steps ** (1 / 3)), 2 * forcing.interval, min(math.ceil(memory), eighth))
 
 
 def temperature(posterior: LaplacePosterior, scores: Floats) -> float:

@@ -16,7 +16,10 @@ filter leaves out, and noise that is not as assumed, change J and not H. The dev
 drift, and the bars on theta are those with eta unknown.
 
 H is never negative. A direction with less information than ``least`` is not identified (a step along it of
-length one costs less than half a unit of log likelihood): it is neither moved nor drawn, and counted.
+length one costs less than half a unit of log likelihood): it is neither moved nor drawn, and counted. A small
+deviation is hardly seen in its logarithm, though: one that is not identified grows as long as half a unit is
+to be gained. None goes below a floor; one that is there stays until nothing else moves, and for good unless
+the likelihood rises above it, by half a unit where it is hardly seen.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_trials, one_of
+from palrnn.engine.gaps import whole_rows
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
@@ -50,9 +54,9 @@ class LikelihoodPosterior:
 
     ``factor (p, r)``, e standard normal, or of Student's t with ``freedom`` degrees where the variance is
     known from blocks. ``unidentified`` directions, of theta and the noises, are the same in all draws.
-    ``palrnn`` is the model with the noise that belongs to it, ``log_likelihood`` its value, ``rounds`` the
-    number of steps that were taken and ``left`` the length of the last, in standard deviations: more than
-    0.1 means that it has not arrived.
+    ``palrnn`` is the model with the noise and the start law that belong to it, ``log_likelihood`` that of
+    what was seen after each first row, ``rounds`` the number of steps that were taken and ``left`` the length
+    of the last, in standard deviations: more than 0.1 means that it has not arrived.
     """
 
     palrnn: PALRNN
@@ -106,7 +110,9 @@ def likelihood_posterior(
     """Climb the likelihood of ``x`` from ``model``, an AL-RNN or one with noise; return bars around the top.
 
     ``x``, ``(T, N)`` or trials, is in the model's coordinates, NaN where not observed. Unless
-    ``learn_noise``, the deviations stay those of a given `PALRNN`. ``calibration="sandwich"`` has the spread
+    ``learn_noise``, the deviations stay those of a given `PALRNN`. A first row is a measurement of its state:
+    ``initial`` of the model found is the noise of observation in units that are observed and that of the
+    process in others, and takes the place of a given one. ``calibration="sandwich"`` has the spread
     that the scores show, in blocks of ``block`` steps (None: the cube root of their number);
     ``"none"`` that of the model as it is. ``iterations`` bounds the steps of Fisher scoring.
 
@@ -136,12 +142,19 @@ def likelihood_posterior(
     pin_blas()
     with listening(progress, "likelihood") as report:
         point, rounds, left = problem.start(model), 0, 0.0
-        here, damping = problem.at(point), 0.0
+        held, settled = problem.at_floor(point), False
+        here, damping = problem.at(point, held), 0.0
         while rounds < most:
-            move, left = _step(here, least, damping)
+            move, left = _step(here, drift.theta.size, least, damping, settled)
             report(rounds, most, {"log likelihood": here.value, "step": left})
             if left < 0.01:
-                break
+                # on the way errors of the drift look like noise: deviations are let go at the end only
+                freed = held & problem.rising(point, held)
+                if settled and not freed.any():
+                    break
+                settled, held = True, held & ~freed
+                here = problem.at(point, held) if freed.any() else here
+                continue
             there = problem.moved(point, move)
             value, rounds = problem.value(there), rounds + 1
             if value < here.value - 1e-6 or not np.isfinite(value):
@@ -150,7 +163,8 @@ def likelihood_posterior(
                     break
                 continue
             point, damping = there, damping / 10.0 if damping > 1e-3 else 0.0
-            here = problem.at(point)
+            held = problem.at_floor(point)
+            here = problem.at(point, held)
     values, vectors = np.linalg.eigh(here.information)
     kept = values > least
     inverse = vectors[:, kept] / values[kept]
@@ -158,17 +172,14 @@ def likelihood_posterior(
     factor = inverse * np.sqrt(values[kept])
     if calibration == "sandwich":
         scores = np.concatenate([_sums(part, length) for part in here.scores])
-        # at the top scores are as small as parameters can make them: each has cost a degree of freedom
-        freedom = len(scores) - int(kept.sum())
+        # at the top scores sum to zero, in each direction: that costs one block, however many directions
+        freedom = len(scores) - 1
         if freedom < 4:
-            raise ValueError(
-                f"block must leave four more blocks than directions are identified, {int(kept.sum())}; got "
-                f"{len(scores)} blocks of {length} steps"
-            )
+            raise ValueError(f"block must fit into x at least five times, got {length} for {steps} steps")
         scores = scores * np.sqrt(len(scores) / freedom)
         factor = inverse @ (vectors[:, kept].T @ scores.T)
     # directions of a noise that is at its floor have no information, and are not worth a count
-    count = int((~kept).sum() - (~problem.free(point)).sum())
+    count = int((~kept).sum() - held.sum())
     return LikelihoodPosterior(problem.model(point), factor[:size], count, here.value, rounds, left, freedom)
 
 
@@ -201,23 +212,51 @@ class _Problem:
 
     def start(self, model: Any) -> Floats:
         """The point of the model; one without noise shares its errors out between both."""
-        units, seen = self.drift.latent_dim, self.drift.observed_dim
+        hidden = self.drift.latent_dim - self.drift.observed_dim
         if isinstance(model, PALRNN):
             stds = np.sqrt(np.concatenate([model.process_variances, model.observation_variances]))
         else:
-            errors = [x[1:] - self.drift.step(self.drift.embed(x[:-1]))[:, :seen] for x in self.trials]
-            each = 0.6 * np.sqrt(np.nanmean(np.square(np.concatenate(errors)), axis=0))
-            stds = np.concatenate([each, np.full(units - seen, each.mean()), each])
-        return np.concatenate([self.drift.theta, np.log(np.maximum(stds, self.floor))])
+            each = 0.6 * self._typical_errors()
+            stds = np.concatenate([each, np.full(hidden, each.mean()), each])
+        # given deviations that are not learned stay as they are, however small
+        stds = np.maximum(stds, self.floor) if self.learn_noise else stds
+        return np.concatenate([self.drift.theta, np.log(stds)])
 
-    def free(self, point: Floats) -> Any:
-        """Which of the deviations are learned: those above the floor, unless all stay."""
-        return (point[self.size :] > np.log(self.floor) + 1e-9) & self.learn_noise
+    def _typical_errors(self) -> Floats:
+        """Return the typical error of a prediction from a whole row, ``(N,)``.
+
+        A coordinate that is never seen after a whole row has the deviation of its values instead.
+        """
+        count, total = np.zeros(self.drift.observed_dim), np.zeros(self.drift.observed_dim)
+        for x in self.trials:
+            whole = whole_rows(x[:-1])
+            ahead = self.drift.step(self.drift.embed(x[:-1][whole]))[:, : x.shape[1]]
+            errors = x[1:][whole] - ahead
+            count += (~np.isnan(errors)).sum(axis=0)
+            total += np.nansum(np.square(errors), axis=0)
+        spread = np.nanstd(np.concatenate(self.trials), axis=0)
+        return np.where(count > 0, np.sqrt(total / np.maximum(count, 1.0)), spread)
+
+    def at_floor(self, point: Floats) -> Any:
+        """Which of the deviations are at the floor; all where they stay as given."""
+        return (point[self.size :] <= np.log(self.floor) + 1e-9) | (not self.learn_noise)
+
+    def rising(self, point: Floats, held: Any) -> Any:
+        """With which of the ``held`` deviations the likelihood rises, by half a unit where hardly seen."""
+        if not self.learn_noise or not held.any():
+            return np.zeros_like(held)
+        here = self.at(point, np.zeros_like(held))
+        slope, own = here.gradient[self.size :], np.diagonal(here.information)[self.size :]
+        return (slope > 0.0) & ((own >= 1.0) | (slope**2 > own))
 
     def model(self, point: Floats) -> PALRNN:
+        """The model at a point, with the start law of the filter: a first row is a measurement."""
         deviations, units = np.exp(point[self.size :]), self.drift.latent_dim
-        noises = Noise.diagonal(deviations[:units]), Noise.diagonal(deviations[units:])
-        return PALRNN(self.drift.with_theta(point[: self.size]), *noises, self.gate_std)
+        process, observation = deviations[:units], deviations[units:]
+        initial = np.concatenate([observation, process[len(observation) :]])
+        noises = Noise.diagonal(process), Noise.diagonal(observation)
+        drift = self.drift.with_theta(point[: self.size])
+        return PALRNN(drift, *noises, self.gate_std, Noise.diagonal(initial))
 
     def moved(self, point: Floats, move: Floats) -> Floats:
         there, noise = point + move, np.s_[self.size :]
@@ -232,13 +271,14 @@ class _Problem:
             error, variance = np.empty((len(x) - 1, x.shape[1])), np.empty((len(x) - 1, x.shape[1]))
             theta, deviations, start = point[: self.size].copy(), np.exp(point[self.size :]), self._start(x)
             innovations(theta, *sizes, deviations, self.gate_std, start, x, error, variance)
-            total += _log_likelihood(error, variance)
+            total += _log_likelihood(x, error, variance)
         return total
 
-    def at(self, point: Floats) -> _Local:
+    def at(self, point: Floats, held: Any) -> _Local:
+        """The likelihood around a point, in which the ``held (M + N,)`` deviations have no derivative."""
         size = len(point)
         steps = np.full(size, _STEP)
-        steps[self.size :] = np.where(self.free(point), _STEP, 0.0)
+        steps[self.size :] = np.where(held, 0.0, _STEP)
         value, information, scores = 0.0, np.zeros((size, size)), []
         for x in self.trials:
             shape = (len(x) - 1, x.shape[1])
@@ -260,7 +300,7 @@ class _Problem:
                 derror,
                 dvariance,
             )
-            value += _log_likelihood(error, variance)
+            value += _log_likelihood(x, error, variance)
             if not np.isfinite([value, np.abs(derror).max(), np.abs(dvariance).max()]).all():
                 raise ValueError("model must be able to predict x: its likelihood is not finite")
             first = (derror / np.sqrt(variance)).reshape(size, -1)
@@ -276,21 +316,32 @@ class _Problem:
         return np.ascontiguousarray(self.drift.embed(x[0]))
 
 
-def _log_likelihood(error: Floats, variance: Floats) -> float:
-    """Return the sum over all rows; -inf where the filter has lost its way."""
+def _log_likelihood(x: Floats, error: Floats, variance: Floats) -> float:
+    """Return log p of what was seen of ``x (T, N)`` given its first row; -inf if the filter lost its way."""
     if not (variance > 0.0).all() or not np.isfinite(error).all():
         return float("-inf")
     with np.errstate(over="ignore"):
-        return -0.5 * float((np.log(2.0 * np.pi * variance) + error**2 / variance).sum())
+        terms = np.log(2.0 * np.pi * variance) + error**2 / variance
+        return -0.5 * float(np.where(np.isnan(x[1:]), 0.0, terms).sum())
 
 
-def _step(here: _Local, least: float, damping: float) -> tuple[Floats, float]:
-    """Return the step along what is identified, and its undamped length in standard deviations."""
+def _step(here: _Local, size: int, least: float, damping: float, settled: bool) -> tuple[Floats, float]:
+    """Return the step along what is identified, and its undamped length in standard deviations.
+
+    Once that is ``settled``, deviations, which come after the ``size`` parameters of the drift, grow each by
+    itself, by a factor of e at most, where they are not identified but half a unit is to be gained.
+    """
     values, vectors = np.linalg.eigh(here.information)
     kept = values > least
     along = vectors[:, kept].T @ here.gradient
     move = vectors[:, kept] @ (along / (values[kept] * (1.0 + damping)))
-    return move, float(np.sqrt((along**2 / values[kept]).sum() / max(1, kept.sum())))
+    own, slope = np.diagonal(here.information)[size:], here.gradient[size:]
+    lost = np.square(vectors[size:, kept]).sum(axis=1) < 0.5
+    # twice what a step of its own gains, the score statistic: the same in any coordinate of the deviation
+    grows = lost & (slope > 0.0) & (slope**2 > own) & settled
+    move[size:][grows] += np.minimum(slope[grows] / own[grows], 1.0) / (1.0 + damping)
+    total = (along**2 / values[kept]).sum() + (slope[grows] ** 2 / own[grows]).sum()
+    return move, float(np.sqrt(total / max(1, kept.sum() + grows.sum())))
 
 
 def _sums(scores: Floats, length: int) -> Floats:
@@ -300,8 +351,14 @@ def _sums(scores: Floats, length: int) -> Floats:
 
 
 def with_fitted_noise(drift: ALRNN, x: ArrayLike | Sequence[ArrayLike]) -> PALRNN:
-    """Return ``drift`` as it is with the two deviations, one for all units, that make ``x`` most likely."""
+    """Return ``drift`` as it is with the two deviations, one for all units, that make ``x`` most likely.
+
+    ``x``, ``(T, N)`` or trials, starts at a row without a gap, which is a measurement of the first state:
+    ``initial`` of the model says so.
+    """
     trials = as_trials(x, "x", dim=as_instance(drift, "drift", ALRNN).observed_dim, allow_nan=True)
+    if any(np.isnan(trial[0]).any() for trial in trials):
+        raise ValueError("x must start at a row without a gap")
     problem, units = _Problem(trials, drift, 0.0, True), drift.latent_dim
     least = np.log(problem.floor)
     start = np.log(np.exp(problem.start(drift)[-drift.observed_dim :]).mean())

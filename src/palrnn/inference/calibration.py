@@ -9,6 +9,7 @@ prediction (Vovk et al., 2005) with the factor on the width as its score.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +35,8 @@ _SEEDS = 1_000_000_000
 class BandCalibration:
     """How much wider the bands of a forecast must be, ``factors (steps,)`` by lead; less than 1 is narrower.
 
-    They were found at one ``level`` from ``origins`` forecasts of what was known.
+    They were found at one ``level`` from ``origins`` forecasts of what was known. A factor is infinite where
+    so many of these had diverged that no width would have been enough.
     """
 
     factors: Floats = field(repr=False)
@@ -47,7 +49,8 @@ class BandCalibration:
 
         ``made`` are forecasts of one length and the rows ``(steps, N)`` that came, NaN where nothing was
         seen. The factor of a lead is the quantile (1 + 1/K) level, over the K forecasts, all coordinates and
-        leads within a fifth of it, of the factors that each value would have needed.
+        leads within a fifth of it, of the factors that each value would have needed: infinite ones for what
+        came where all paths had diverged.
         """
         share = as_float(level, "level", above=0.0, most=1.0)
         needed = [_needed(ahead, truth, share) for ahead, truth in made]
@@ -59,9 +62,8 @@ class BandCalibration:
         for lead in range(steps):
             width = max(_LEAST, round(_PART * (lead + 1)))
             near = table[:, max(0, lead - width) : lead + width + 1]
-            # a band without width holds nothing, whatever the factor
-            near = near[np.isfinite(near)]
-            factors[lead] = np.quantile(near, rank) if near.size else 1.0
+            near = near[~np.isnan(near)]
+            factors[lead] = _quantile(near, rank) if near.size else 1.0
         return cls(factors, share, count)
 
     def __call__(self, forecast: Forecast) -> Forecast:
@@ -70,7 +72,11 @@ class BandCalibration:
         if steps > len(self.factors):
             raise ValueError(f"forecast must have at most {len(self.factors)} steps, got {steps}")
         middle = forecast.quantile(0.5)
-        return Forecast(middle + self.factors[:steps, None] * (forecast.paths - middle))
+        away = forecast.paths - middle
+        with np.errstate(invalid="ignore"):
+            # no factor moves what is in the middle
+            moved = np.where(away == 0.0, 0.0, self.factors[:steps, None] * away)
+        return Forecast(middle + moved)
 
     def __repr__(self) -> str:
         low, high = self.factors.min(), self.factors.max()
@@ -124,11 +130,24 @@ def spaced(x: Floats, length: int, count: int) -> Any:
 
 
 def _needed(forecast: Forecast, truth: ArrayLike, level: float) -> Floats:
-    """Return the factor on either half of the band that each value needs, ``(steps, N)``, NaN if not seen."""
+    """Return the factor on either half of the band that each value needs, ``(steps, N)``.
+
+    NaN where nothing was seen, or the band has no width: a factor says nothing there. Infinite where all
+    paths had diverged, which `Forecast.coverage` counts as a miss.
+    """
     seen = np.asarray(truth, dtype=np.float64)
     if seen.shape != forecast.paths.shape[1:]:
         raise ValueError(f"truth must have shape {forecast.paths.shape[1:]}, got {seen.shape}")
     (low, high), middle = forecast.band(level), forecast.quantile(0.5)
     half = np.where(seen >= middle, high - middle, middle - low)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.abs(seen - middle) / half)
+        needed = np.where(half > 0.0, np.abs(seen - middle) / half, np.nan)
+    gone = np.isnan(forecast.paths).all(axis=0) & ~np.isnan(seen)
+    return np.where(gone, np.inf, needed)
+
+
+def _quantile(values: Floats, rank: float) -> float:
+    """Return the quantile of ``values``, some of which may be infinite."""
+    # linear interpolation looks no further than this one
+    top = np.sort(values)[math.ceil(rank * (len(values) - 1))]
+    return float(top if np.isinf(top) else np.quantile(np.minimum(values, top), rank))

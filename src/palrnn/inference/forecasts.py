@@ -15,7 +15,8 @@ from palrnn.invariants.prediction import valid_prediction_time
 class Forecast:
     """``paths (S, steps, N)`` of observations to come; NaN from where a path has diverged.
 
-    Bands and means are of the paths that have not; ``diverged`` counts the others.
+    Bands and means are of the paths that have not; ``diverged`` counts the others. Paths are infinite where a
+    `BandCalibration` found no width that is enough: bands are, too, and there is no mean.
     """
 
     paths: Floats
@@ -27,9 +28,10 @@ class Forecast:
 
     @property
     def mean(self) -> Floats:
-        """The mean over paths, ``(steps, N)``; NaN where all have diverged."""
+        """The mean over paths, ``(steps, N)``; NaN where all have diverged, or any is infinite."""
         alive = ~np.isnan(self.paths)
-        total = np.where(alive, self.paths, 0.0).sum(axis=0)
+        kept = np.where(np.isinf(self.paths).any(axis=0), np.nan, self.paths)
+        total = np.where(alive, kept, 0.0).sum(axis=0)
         return np.asarray(np.where(alive.any(axis=0), total, np.nan) / np.maximum(alive.sum(axis=0), 1))
 
     def quantile(self, q: float) -> Floats:
@@ -40,7 +42,9 @@ class Forecast:
         low = np.floor(rank).astype(np.int64)
         high = np.minimum(low + 1, np.maximum(count - 1, 0))
         below, above = (np.take_along_axis(ordered, at[None], axis=0)[0] for at in (low, high))
-        return np.asarray(below + (rank - low) * (above - below))
+        with np.errstate(invalid="ignore"):
+            between = np.where(above == below, 0.0, above - below) * (rank - low)
+        return np.asarray(below + np.where(rank == low, 0.0, between))
 
     def band(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """Return the ends of the central interval that holds the share ``level`` of the paths."""
@@ -55,14 +59,16 @@ class Forecast:
         with X and X' two independent draws among the paths, and x the ``truth (steps, N)``: the integral of
         (F(y) - 1{y >= x})^2 over y for their distribution function F (Gneiting and Raftery, 2007), in the
         units of the data; the absolute error where there is one path. It is infinite from where a path has
-        diverged, and NaN where the truth is.
+        diverged, or is infinite, and NaN where the truth is.
         """
         seen, count = self._checked(truth), len(self.paths)
         # E|X - X'| = 2 / S^2 sum_i (2 i - S - 1) X_(i)
         ranks = (2.0 * np.arange(1, count + 1) - count - 1.0) / count**2
-        spread = np.tensordot(ranks, np.sort(self.paths, axis=0), axes=1)
-        score = np.abs(self.paths - seen).mean(axis=0) - spread
-        return np.where(np.isnan(self.paths).any(axis=0) & ~np.isnan(seen), np.inf, score)
+        lost = ~np.isfinite(self.paths).all(axis=0)
+        kept = np.where(lost, np.nan, self.paths)
+        spread = np.tensordot(ranks, np.sort(kept, axis=0), axes=1)
+        score = np.abs(kept - seen).mean(axis=0) - spread
+        return np.where(lost & ~np.isnan(seen), np.inf, score)
 
     def coverage(self, truth: ArrayLike, level: float = 0.9) -> Floats:
         """Return whether the central interval holds ``truth (steps, N)``: 1 or 0, NaN where it is not known.

@@ -115,7 +115,10 @@ def imputed(
     states = drawn.states.reshape(-1, *drawn.states.shape[2:])
     seen = model.observation_map(states)
     noise = generator(seed, "impute", _NOISE).standard_normal(seen.shape)
-    seen = standardizer.inverse(seen + noise @ model.observation.root(seen.shape[-1]).T)
+    noise = noise @ model.observation.root(seen.shape[-1]).T
+    if not model.observation.is_diagonal:
+        noise = _noise_given(model.observation_covariance, rows - seen, noise)
+    seen = standardizer.inverse(seen + noise)
     missing = np.isnan(x)
     draws = np.where(missing[first:], seen, x[first:])
     tail = 0.5 * (1.0 - share)
@@ -126,6 +129,24 @@ def imputed(
     # what was seen stays as it was, to the last bit
     filled = np.where(missing, parts[0], x)
     return Imputed(filled[0], filled[1], filled[2], missing, share, parts[1])
+
+
+def _noise_given(covariance: Floats, misfit: Floats, noise: Floats) -> Floats:
+    """Return ``noise (S, T, N)``, drawn from N(0, R), given what is known of it: ``misfit``, NaN in gaps.
+
+    With K = R_ms R_ss^{-1}, s what was seen in a row and m what was not, the draw n_m becomes
+    n_m + K (misfit_s - n_s), which has the conditional mean and covariance (Matheron's rule).
+    """
+    found = noise.copy()
+    patterns, which = np.unique(np.isnan(misfit[0]), axis=0, return_inverse=True)
+    for number, lost in enumerate(patterns):
+        if not lost.any() or lost.all():
+            continue
+        rows, known = which.reshape(-1) == number, ~lost
+        gain = np.linalg.solve(covariance[np.ix_(known, known)], covariance[np.ix_(known, lost)])
+        left = misfit[:, rows][..., known] - noise[:, rows][..., known]
+        found[np.ix_(range(len(noise)), rows, lost)] += left @ gain
+    return found
 
 
 def forecast(

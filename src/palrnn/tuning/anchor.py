@@ -6,12 +6,14 @@ A generalised-Bayes posterior may hold more than one loss. With weight beta per 
     H_i = (G_i + ridge I) / q_i,    g_i = (b_i + ridge theta_i^0) / q_i,
 
 the expected complete-data loss per step (rows and moments as in `mstep`, q_i the process variance of unit i)
-plus the teacher-forcing loss per step. Read as a Gaussian likelihood of the forced predictions, beta is 1 /
+plus the teacher-forcing loss per step. Under a full process noise the rows are coupled, and theta^T H theta
+has the H and g of `JointEquations`. Read as a Gaussian likelihood of the forced predictions, beta is 1 /
 (2 std^2). Without the second term the minimum is the plain M-step.
 
 L_ITF is not quadratic, so J is minimised by L-BFGS from the current drift, in the coordinates in which the
 first term is |phi|^2 / 2 (phi_i = C_i^T theta_i, H_i = C_i C_i^T): the quadratic part, stiff along the latent
-directions that hardly vary, is solved at once, and only the curvature of the forcing loss is left to learn.
+directions that hardly vary, is solved at once, and only the curvature of the forcing loss is left to learn
+(and, where rows are coupled, that between them: H_i is then the block of a single row).
 The step never raises J, which is all that a generalised EM step needs.
 """
 
@@ -26,7 +28,7 @@ import numpy as np
 from palrnn.engine.checks import Floats
 from palrnn.forcing import itf_gradient
 from palrnn.model import ALRNN, PALRNN, Forcing
-from palrnn.tuning.rows import RowStatistics, row_moments
+from palrnn.tuning.rows import JointEquations, RowStatistics, row_moments
 from palrnn.tuning.samples import SampleStatistics, expected_loss
 from palrnn.tuning.statistics import Statistics
 
@@ -102,21 +104,17 @@ def _(
     steps: int,
 ) -> ALRNN:
     drift = model.drift
-    gram, cross = row_moments(statistics)
-    weight = 1.0 / model.process_variances
-    eye = np.eye(gram.shape[1])
-    H = (gram + ridge * eye) * weight[:, None, None]
-    pull = 0.0 if towards is None else ridge * drift.with_theta(towards).rows
-    g = (cross + pull) * weight[:, None]
-    floor = _JITTER * np.trace(H, axis1=1, axis2=2)[:, None, None] / gram.shape[1]
-    C = np.linalg.cholesky(H + floor * eye)
+    origin = None if towards is None else drift.with_theta(towards).rows
+    product, g, H = _quadratic(statistics, model, ridge, origin)
+    floor = _JITTER * np.trace(H, axis1=1, axis2=2)[:, None, None] / H.shape[1]
+    C = np.linalg.cholesky(H + floor * np.eye(H.shape[1]))
 
     def theta_of(phi: Floats) -> Floats:
         return _solved(C, phi.reshape(g.shape), transpose=True)
 
     def objective(phi: Floats) -> tuple[float, Floats]:
         theta = theta_of(phi)
-        curved = np.einsum("ijk,ik->ij", H, theta)
+        curved = product(theta)
         value, slope = float(np.sum(theta * (0.5 * curved - g))), curved - g
         loss, pull = anchor(drift.with_rows(theta))
         if not np.isfinite(loss):
@@ -127,6 +125,20 @@ def _(
 
     start = np.einsum("ikj,ik->ij", C, drift.rows)
     return drift.with_rows(theta_of(_minimum(objective, start.ravel(), steps)))
+
+
+def _quadratic(
+    statistics: RowStatistics, model: PALRNN, ridge: float, origin: Floats | None
+) -> tuple[Callable[[Floats], Floats], Floats, Floats]:
+    """Return the product with H, g ``(M, M+2+K)``, and the blocks of H on single rows."""
+    if not model.process.is_diagonal:
+        equations = JointEquations.of(statistics, model, ridge, origin)
+        return equations.product, equations.right, equations.blocks
+    gram, cross = row_moments(statistics)
+    weight = 1.0 / model.process_variances
+    H = (gram + ridge * np.eye(gram.shape[1])) * weight[:, None, None]
+    g = (cross if origin is None else cross + ridge * origin) * weight[:, None]
+    return lambda theta: np.asarray(np.einsum("ijk,ik->ij", H, theta)), g, H
 
 
 def _minimum(objective: Callable[[Floats], tuple[float, Floats]], start: Floats, steps: int) -> Floats:

@@ -70,6 +70,12 @@ class SAEMConfig(Config):
     dt: Positive = 0.01
     reference_lyapunov: float | None = None
 
+    def changed(self, **values: Any) -> Self:
+        """Return a copy with some settings changed; ``tau`` takes the place of the forcing from before."""
+        if "tau" in values and "forcing" not in values:
+            values["forcing"] = values.pop("tau")
+        return super().changed(**values)
+
     @model_validator(mode="before")
     @classmethod
     def _forcing_from_tau(cls, values: Any) -> Any:

@@ -57,25 +57,33 @@ def noise_solution(
         total = process_moments(statistics, drift) * count
         if tied_start:
             total, count = total + statistics.spread, count + statistics.starts
-        # rows with gaps say nothing about the covariance of their entries, and are left out
-        misfit = statistics.misfit / max(statistics.whole, 1.0)
+        # rows with gaps are left out; where all have some, nothing is known of the covariance of two entries
+        known = statistics.whole > 0
+        misfit = statistics.misfit / statistics.whole if known else np.diag(_misfits(statistics))
         return Noise.full(_floored(total / count, floor)), Noise.full(_floored(misfit, floor))
     total = process_residuals(statistics, drift) * count
     if tied_start:
         total, count = total + statistics.start, count + statistics.starts
     process = total / count
-    seen = statistics.observed > 0
     if kind == "diagonal":
-        # a coordinate that was never observed says nothing about its noise: it takes the others' mean
-        pooled = statistics.residual.sum() / max(statistics.observed.sum(), 1.0)
-        observation = np.where(seen, statistics.residual / np.maximum(statistics.observed, 1.0), pooled)
-        deviations = (np.sqrt(np.maximum(variance, floor**2)) for variance in (process, observation))
+        variances = process, _misfits(statistics)
+        deviations = (np.sqrt(np.maximum(variance, floor**2)) for variance in variances)
         return tuple(Noise.diagonal(std) for std in deviations)  # type: ignore[return-value]
     observation = statistics.residual.sum() / max(statistics.observed.sum(), 1.0)
     return (
         Noise.isotropic(float(np.sqrt(max(process.mean(), floor**2)))),
         Noise.isotropic(float(np.sqrt(max(observation, floor**2)))),
     )
+
+
+def _misfits(statistics: Statistics) -> Floats:
+    """Return the mean squared error of the observations that were made, ``(N,)``.
+
+    A coordinate that was never observed says nothing about its noise: it takes the others' mean.
+    """
+    pooled = statistics.residual.sum() / max(statistics.observed.sum(), 1.0)
+    each = statistics.residual / np.maximum(statistics.observed, 1.0)
+    return np.where(statistics.observed > 0, each, pooled)
 
 
 def _floored(covariance: Floats, floor: float) -> Floats:

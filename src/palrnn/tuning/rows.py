@@ -109,38 +109,64 @@ def _row_solution(statistics: RowStatistics, ridge: float, towards: Floats | Non
 def joint_solution(
     statistics: RowStatistics, model: PALRNN, ridge: float, towards: Floats | None, start: Floats
 ) -> Floats:
-    """Return the rows under a full process noise Q, by conjugate gradients from ``start (M, M + 2 + K)``.
+    """Return the rows under a full process noise, by conjugate gradients from ``start (M, M + 2 + K)``.
+
+    They solve `JointEquations`; the rows solved one by one precondition it.
+    """
+    from scipy.sparse.linalg import LinearOperator, cg
+
+    equations = JointEquations.of(statistics, model, ridge, towards)
+    inverse, shape = np.linalg.pinv(equations.blocks), equations.right.shape
+    size = equations.right.size
+    operator = LinearOperator(
+        (size, size), matvec=lambda flat: equations.product(flat.reshape(shape)).ravel(), dtype=np.float64
+    )
+    rough = LinearOperator(
+        (size, size),
+        matvec=lambda flat: np.einsum("ijk,ik->ij", inverse, flat.reshape(shape)).ravel(),
+        dtype=np.float64,
+    )
+    right = equations.right.ravel()
+    theta, _ = cg(operator, right, x0=start.ravel(), M=rough, rtol=_TOLERANCE, maxiter=10 * size)
+    return np.asarray(theta).reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class JointEquations:
+    """The equations of all rows, which a full process noise Q couples.
 
         sum_j (Q^-1)_ij G_ij theta_j + ridge kappa theta_i = sum_j (Q^-1)_ij b_ij + ridge kappa theta_i^0
 
     with G_ij = mean f_i f_j^T and b_ij = mean z'_j f_i, and kappa the mean of the precisions, so that the
-    ridge is what it is under isotropic noise. The rows solved one by one precondition it.
+    ridge is what it is under isotropic noise. ``right (M, M + 2 + K)`` is the right side, `product` the left
+    one, and ``blocks (M, M + 2 + K, M + 2 + K)`` are those of single rows, j = i.
     """
-    from scipy.sparse.linalg import LinearOperator, cg
 
-    dim, n = len(statistics.square), statistics.transitions
-    own, precision = _own_features(*statistics.cross.shape), np.linalg.inv(model.process_covariance)
-    each = own.shape[1]
-    kappa = ridge * np.trace(precision) / dim
-    gram, _ = row_moments(statistics)
-    inverse = np.linalg.pinv(gram * np.diagonal(precision)[:, None, None] + kappa * np.eye(each))
+    gram: Floats
+    precision: Floats
+    pull: float
+    right: Floats
+    blocks: Floats
 
-    def product(flat: Floats) -> Floats:
-        theta = flat.reshape(dim, each)
-        coupled = precision @ (_in_features(theta) @ statistics.gram) / n
-        return np.asarray(np.take_along_axis(coupled, own, axis=1) + kappa * theta).ravel()
+    @classmethod
+    def of(
+        cls, statistics: RowStatistics, model: PALRNN, ridge: float, towards: Floats | None
+    ) -> JointEquations:
+        """Return those of the noise of ``model``, pulled ``towards`` these rows, or to zero."""
+        precision: Floats = np.asarray(np.linalg.inv(model.process_covariance), dtype=np.float64)
+        pull = ridge * float(np.trace(precision)) / len(precision)
+        own = _own_features(*statistics.cross.shape)
+        right = np.take_along_axis(precision @ statistics.cross / statistics.transitions, own, axis=1)
+        right = right if towards is None else right + pull * towards
+        gram, _ = row_moments(statistics)
+        blocks = gram * np.diagonal(precision)[:, None, None] + pull * np.eye(own.shape[1])
+        return cls(statistics.gram / statistics.transitions, precision, pull, right, blocks)
 
-    right = np.take_along_axis(precision @ statistics.cross / n, own, axis=1)
-    right = right if towards is None else right + kappa * towards
-    size = dim * each
-    operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
-    rough = LinearOperator(
-        (size, size),
-        matvec=lambda flat: np.einsum("ijk,ik->ij", inverse, flat.reshape(dim, -1)).ravel(),
-        dtype=np.float64,
-    )
-    theta, _ = cg(operator, right.ravel(), x0=start.ravel(), M=rough, rtol=_TOLERANCE, maxiter=10 * size)
-    return np.asarray(theta).reshape(dim, each)
+    def product(self, theta: Floats) -> Floats:
+        """Return the left side for the rows ``theta (M, M + 2 + K)``."""
+        own = _own_features(len(theta), len(self.gram))
+        coupled = self.precision @ (_in_features(theta) @ self.gram)
+        return np.asarray(np.take_along_axis(coupled, own, axis=1) + self.pull * theta)
 
 
 @process_residuals.register

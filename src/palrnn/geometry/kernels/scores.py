@@ -11,10 +11,10 @@ The score is a sum over time of products of Gaussian variables, the weighted res
 
 with < > posterior covariances, at times t and t'. There are T^2 / 2 pairs of times, but no need to visit
 them: the states are a Markov chain backwards in time, so that all later scores act on time t through the
-covariance of their sum with z_{t+1} and with its square alone. Those are carried from the end to the start,
-once:
+covariance of their sum with y_{t+1} and with its square alone, y the state less its smoothed mean. Those are
+carried from the end to the start, once:
 
-    H_t = Cov(sum_{t' >= t} s_{t'}, z_t z_t^T) = K_t H_{t+1} K_t^T + Cov(s_t, z_t z_t^T)
+    H_t = Cov(sum_{t' >= t} s_{t'}, y_t y_t^T) = K_t H_{t+1} K_t^T + Cov(s_t, y_t y_t^T)
 
 The kernels give the *observed* information of a path, minus the Hessian of log p(x | path): the largest part
 of the missing information, Lambda times the moments of zeta, equals the complete information and is left out
