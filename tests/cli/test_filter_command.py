@@ -86,3 +86,17 @@ def test_what_cannot_be_filtered_is_said_in_a_line(files, capsys):
     assert "x[0] must be fully observed" in err
     code, _, err = call(capsys, *words, "--resampling", "none")
     assert "resampling: should be one of multinomial" in err
+
+
+def test_rows_are_those_of_the_series_where_it_begins_with_gaps(files, capsys):
+    model, x, folder = files
+    raw = pd.read_csv(folder / "series.csv")
+    raw.iloc[:3, 0] = np.nan
+    raw.to_csv(folder / "series.csv", index=False)
+    words = ("filter", folder / "run", folder / "series.csv", "-o", folder / "out", "--particles", 8)
+    code, _, err = call(capsys, *words, "--target", "exact", "--steps", 20)
+    assert code == 0, err
+    table = pd.read_csv(folder / "out" / "filter.csv")
+    assert table["row"].tolist() == list(range(4, 24))
+    expected = rbpf(model, x[3:24], particles=8, target="exact", seed=0)
+    np.testing.assert_allclose(table["log_evidence"], expected.increments, atol=1e-9)

@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 import sys
+import tomllib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -44,6 +46,27 @@ def test_a_run_becomes_a_page_and_its_settings_give_the_same_bytes(folder, tmp_p
     shutil.rmtree(folder / "one" / "findings")
     assert run("report", folder / "one", "--config", first.with_suffix(".toml"), "-o", third, "-q") == 0
     assert third.read_bytes() == first.read_bytes()
+
+
+def test_settings_that_were_left_open_stay_open_in_the_file(folder, tmp_path):
+    # another step, another forcing and fewer rows than the defaults, and a gap in the first row
+    run_with_gap = tiny_reconstruction(updates=20, dt=0.05)
+    held = run_with_gap.held[:150].copy()
+    held[0, 0] = np.nan
+    replace(run_with_gap, reference=held).save(tmp_path / "run")
+    given = "[invariants]\nsteps = 100\ndiscard = 20\npairs = 2\nlong_steps = 1000\n"
+    given += "[filter]\nparticles = 8\n[geometry]\nparticles = 8\npasses = 1\npaths = 4\n"
+    given += "[tuning.task.saem]\niterations = 1\nwindows = 2\nparticles = 8\npaths = 2\n"
+    (tmp_path / "some.toml").write_text(given)
+    first, second = tmp_path / "first.html", tmp_path / "second.html"
+    words = ("report", tmp_path / "run", "-q", "--seed", 3)
+    assert run(*words, "--config", tmp_path / "some.toml", "-o", first) == 0
+    shutil.rmtree(tmp_path / "run" / "findings")
+    assert run(*words[:-2], "--config", tmp_path / "first.toml", "-o", second) == 0
+    assert second.read_bytes() == first.read_bytes()
+    assert (tmp_path / "second.toml").read_bytes() == (tmp_path / "first.toml").read_bytes()
+    saem = tomllib.loads((tmp_path / "first.toml").read_text())["tuning"]["task"]["saem"]
+    assert saem == {"iterations": 1, "windows": 2, "particles": 8, "paths": 2}
 
 
 def test_several_runs_stand_side_by_side(folder, tmp_path, capsys):
@@ -97,6 +120,16 @@ def test_a_reference_can_be_given(folder, tmp_path):
     assert run(*words) == 1
     assert run(*words, "--reference", tmp_path / "held.npy") == 0
     assert page.is_file()
+
+
+def test_a_reference_takes_the_place_of_the_held_out_part(folder, tmp_path, capsys):
+    np.save(tmp_path / "other.npy", np.load(folder / "one" / "reference.npy")[:333])
+    words = ("report", folder / "one", "--quick", "--config", folder / "tiny.toml", "--json")
+    assert run(*words, "-o", tmp_path / "x.html", "--reference", tmp_path / "other.npy") == 0
+    found = json.loads(capsys.readouterr().out)["runs"][0]
+    assert found["facts"]["Data"]["held-out steps"] == 333
+    assert run("report", "--help") == 0
+    assert "held-out part" in " ".join(capsys.readouterr().out.split())
 
 
 def test_noise_can_be_given(folder, tmp_path, capsys):

@@ -43,6 +43,25 @@ def test_running_from_the_written_settings_gives_the_same_bytes(files, capsys, c
         assert (folder / "one" / name).read_bytes() == (folder / "two" / name).read_bytes(), name
 
 
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [("filter", ("--particles", 16)), ("geometry", ("--particles", 16, "--paths", 4, "--draws", 0))],
+)
+def test_rows_that_nobody_asked_for_are_written_as_they_were_taken(files, capsys, command, options):
+    model, series, folder = files
+    x = np.load(series)
+    x[:2, 1] = np.nan  # and fewer rows than the 200 of the geometry
+    np.save(series, x)
+    code, _, err = call(capsys, command, model, series, *options, "-o", folder / "one", "-q")
+    assert code == 0, err
+    settings = folder / "one" / f"{command}.toml"
+    assert tomllib.loads(settings.read_text())["start"] == 2
+    code, _, err = call(capsys, command, "--config", settings, "-o", folder / "two", "-q")
+    assert code == 0, err
+    for file in (folder / "one").iterdir():
+        assert file.read_bytes() == (folder / "two" / file.name).read_bytes(), file.name
+
+
 def test_the_command_line_wins_over_the_file(files, capsys):
     model, series, folder = files
     (folder / "settings.toml").write_text("particles = 16\nsteps = 30\n")

@@ -12,6 +12,8 @@ from command_line import run as run_command
 
 from palrnn.data import Standardizer
 from palrnn.model import ALRNN, PALRNN, load_checkpoint, save_checkpoint
+from palrnn.runs import Reconstruction
+from palrnn.tuning import Comparison
 
 QUICK = (
     "--length",
@@ -80,6 +82,15 @@ def test_the_same_command_again_changes_nothing_and_its_settings_file_repeats_it
     assert (again / "checkpoint.safetensors").read_bytes() == first
 
 
+def test_an_interval_on_the_command_line_wins_over_the_forcing_of_the_settings_file(tuned, capsys):
+    model, x, run = tuned
+    words = ("tune", model, x, "--config", run / "config.toml", "--tau", 8, "--configuration", "baseline")
+    code, _, err = call(capsys, *words, "-o", run.parent / "told")
+    assert code == 0, err
+    settings = tomllib.loads((run.parent / "told" / "config.toml").read_text())
+    assert settings["tuning"]["saem"]["forcing"]["interval"] == 8
+
+
 def test_of_a_file_with_trials_the_last_is_held_out(files, capsys):
     model, x, run = files
     raw, table = np.load(x), x.with_suffix(".csv")
@@ -119,6 +130,23 @@ def test_a_comparison_has_a_folder_for_each_configuration_and_can_be_repeated(fi
     assert code == 0, err
     for name in ("comparison.csv", "full/checkpoint.safetensors", "beta-10/checkpoint.safetensors"):
         assert (again / name).read_bytes() == (run / name).read_bytes()
+
+
+def test_the_chosen_model_is_judged_on_the_scale_that_it_was_tuned_on(files, capsys, monkeypatch):
+    model, x, run = files
+    monkeypatch.setattr(Comparison, "chosen", "beta-100")  # whatever its dynamics
+    # the scale of the data is nothing like that of the checkpoint
+    np.save(x, 40.0 * np.load(x))
+    start = model.parent / "start"
+    Reconstruction.load(model, reference=x).save(start)
+    words = ("--configuration", "compare", "--standardize", "pooled", "--beta", 100, "--json")
+    code, out, err = call(capsys, "tune", start, x, "-o", run, *words, *QUICK)
+    assert code == 0, err
+    found = json.loads(out)
+    kept = Reconstruction.load(run)
+    assert kept.standardizer.std[0] > 10 * load_checkpoint(model).standardizer.std[0]
+    assert found["verdict"] == json.loads(json.dumps(kept.invariants().verdict.to_dict()))
+    assert not (start / "findings").exists()  # what was found of the tuned model is not the untuned one's
 
 
 def test_a_comparison_that_cannot_be_made_leaves_no_folder(files, capsys):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -187,3 +188,42 @@ def test_of_many_writers_at_once_one_gets_in(tmp_path):
         thread.join()
     assert entered
     assert set(most) == {1}
+
+
+def test_where_starts_are_not_told_a_free_lock_outweighs_a_number_that_is_in_use_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "_start_of", lambda pid: None)
+    monkeypatch.setattr(locks, "_tells_starts", lambda: False)
+    (tmp_path / ".lock").write_text(_note(start=None))  # the number of a process that runs: our parent
+    with folder_lock(tmp_path, "testing"):
+        assert lock_holder(tmp_path).pid == os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("handle", "error", "code", "alive"),
+    [
+        (7, 0, 259, True),
+        (7, 0, 1, False),  # ended, and somebody still holds a handle of it
+        (None, 87, 0, False),  # no such process
+        (None, 5, 0, True),  # somebody else's: access denied
+    ],
+)
+def test_windows_is_asked_for_the_process_and_nobody_is_interrupted(monkeypatch, handle, error, code, alive):
+    closed = []
+
+    def exit_code(_, place):
+        place._obj.value = code
+        return 1
+
+    kernel = SimpleNamespace(
+        OpenProcess=lambda *_: handle,
+        GetExitCodeProcess=exit_code,
+        CloseHandle=lambda each: closed.append(each),
+    )
+    monkeypatch.setattr(locks.ctypes, "WinDLL", lambda *_, **__: kernel, raising=False)
+    monkeypatch.setattr(locks.ctypes, "get_last_error", lambda: error, raising=False)
+    monkeypatch.setattr(locks.os, "kill", lambda *_: pytest.fail("a signal was sent"))
+    monkeypatch.setattr(locks, "_tells_starts", lambda: False)
+    monkeypatch.setattr(locks.sys, "platform", "win32")
+    who = locks.Holder(4321, None, locks.platform.node(), "c", "w", 0.0)
+    assert who.runs is alive
+    assert closed == ([] if handle is None else [handle])

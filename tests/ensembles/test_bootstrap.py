@@ -254,3 +254,14 @@ def test_a_short_series_has_varied_models_by_default():
     assert {model.latent_dim for model in found.models} == {3}
     assert len(set(sizes)) > 1
     assert all(50 / 1.6 - 1 <= size <= 50 * 1.6 + 1 for size in sizes)
+
+
+def test_a_file_is_read_as_it_was_for_the_first_model(tmp_path):
+    x = palrnn.lorenz63(600, seed=0)
+    rows = "\n".join(",".join(map(str, row)) for row in x)
+    (tmp_path / "x.csv").write_text("a,b,c\n" + rows + "\n")
+    small = {"latent_dim": 6, "gated": 2, "sequence_length": 50, "updates": 20}
+    base = palrnn.reconstruct(tmp_path / "x.csv", columns=["c", "a"], **small)
+    found = palrnn.bootstrap(tmp_path / "x.csv", base=base, models=2, workers=1)
+    again = palrnn.bootstrap(x[:, [2, 0]], base=base, models=2, workers=1)
+    np.testing.assert_array_equal(found.theta, again.theta)

@@ -110,3 +110,14 @@ def test_forecasts_are_compared_with_what_was_seen():
             total += np.nansum(ahead**2, axis=1)
             counts += (~np.isnan(ahead)).sum(axis=1)
     np.testing.assert_allclose(found.mse, total / counts, rtol=1e-12)
+
+
+def test_a_finding_from_the_first_whole_row_is_none_of_a_row_that_was_asked_for(folder):
+    found = Reconstruction.load(folder / "run")
+    assert np.isnan(found.held[0]).any()
+    assert np.isfinite(found.geometry(TINY.geometry).trace_itf)
+    assert np.isfinite(found.diagnostics(TINY.filter).log_evidence)
+    with pytest.raises(ValueError, match=r"x\[0\]"):
+        found.geometry(TINY.geometry, start=0)
+    with pytest.raises(ValueError, match=r"x\[0\]"):
+        found.diagnostics(TINY.filter, start=0)

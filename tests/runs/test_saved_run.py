@@ -11,10 +11,11 @@ import pytest
 from tiny_reconstruction import SIZES, TINY, tiny_reconstruction
 
 import palrnn
+from palrnn import initial_alrnn
 from palrnn.data import lorenz63
 from palrnn.engine.progress import quiet
 from palrnn.model import ALRNN, PALRNN, Forcing, Noise, checkpoint_from_bytes, load_checkpoint
-from palrnn.runs import Reconstruction, reconstruction
+from palrnn.runs import Reconstruction, RunFolder, SearchTable, reconstruction
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning"),
@@ -96,7 +97,48 @@ def test_saving_does_not_overwrite_the_training_of_another_model(result, tmp_pat
     with pytest.raises(ValueError, match="another model was trained or tuned there") as caught:
         result.save(run)
     assert str(run) in str(caught.value)
+    # nor if it was trained just now, after the first look
+    found = load_checkpoint(result.save(tmp_path / "saved").folder.checkpoint)
+    with pytest.raises(ValueError, match="another model was trained or tuned there"):
+        RunFolder(run).remove_other(found)
     assert {file.name: file.read_bytes() for file in run.iterdir()} == before
+
+
+def test_another_saved_run_is_replaced_as_a_whole(result, tmp_path):
+    run = tmp_path / "run"
+    table = SearchTable([{"rank": 1, "candidate": 0, "updates": 1, "grade": 0}], "the only one")
+    replace(result, search=table).save(run)
+    assert Reconstruction.load(run).losses
+    other = Reconstruction(initial_alrnn(5, 3, 2, seed=1), result.standardizer, name="bare")
+    other.save(run)
+    again = Reconstruction.load(run)
+    assert again.reference is None
+    assert again.record.data is None
+    assert (again.search, again.losses) == (None, [])
+    np.testing.assert_array_equal(again.drift.theta, other.drift.theta)
+
+
+def test_the_same_model_saved_again_keeps_what_the_folder_tells_of_it(result, tmp_path):
+    result.save(tmp_path / "run")
+    before = Reconstruction.load(tmp_path / "run")
+    bare = Reconstruction(result.model, result.standardizer, dt=result.dt)
+    bare.with_noise(process=0.03).save(tmp_path / "run")
+    again = Reconstruction.load(tmp_path / "run")
+    assert again.model.process == Noise.isotropic(0.03)
+    np.testing.assert_array_equal(again.reference, before.reference)
+    assert again.losses == before.losses
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_saving_does_not_mix_with_a_comparison_of_tunings(result, tmp_path, chosen):
+    run = tmp_path / "compared"
+    result.tuning(TINY.tuning, configurations=("baseline",), run=run, progress=quiet)
+    if chosen:  # as the command writes the model that it has chosen
+        palrnn.save_checkpoint(run / "checkpoint.safetensors", initial_alrnn(5, 3, 2, seed=1))
+    before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
+    with pytest.raises(ValueError, match="another model was trained or tuned there; choose another folder"):
+        result.save(run)
+    assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before
 
 
 def test_a_saved_run_comes_back_with_its_findings(result, tmp_path, monkeypatch):

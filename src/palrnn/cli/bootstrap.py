@@ -84,7 +84,7 @@ def bootstrap_command(
         raise ValueError(f"--{min(training).replace('_', '-')} is of a first model, which --base is already")
     if base is not None:
         first = Reconstruction.load(base)
-        dataset = Dataset.prepare(series, **(data_of(first) | data))
+        dataset = Dataset.prepare(series, **(data_of(first, series) | data))
         voice.say(repr(dataset))
     else:
         dataset, progress = Dataset.prepare(series, **data), voice.progress("training")

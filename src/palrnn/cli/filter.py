@@ -58,6 +58,7 @@ def filter_command(
     check_folder(output, "filter")
     settings = FilterSettings(**options_of(context, FilterSettings))
     result = Reconstruction.load(run, reference=series).with_noise(process_std, observation_std, gate_std)
+    settings = settings.settled(result.x)
     found = result.filter(settings, progress=voice.progress("filter"))
     with writable_folder(output, "filter", "filter") as folder:
         save_filter(found, folder, start=settings.start)

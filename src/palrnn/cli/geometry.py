@@ -79,7 +79,7 @@ def geometry_command(
     if tau is not None or alpha is not None:
         strength = forcing.strength if alpha is None else alpha
         forcing = Forcing.generalised(strength, forcing.interval if tau is None else tau).final
-    settings.segment(result.x)  # refuse before anything is written
+    settings = settings.settled(result.x)  # refuse before anything is written
     # a second writer is refused now, before it computes
     with writable_folder(output, "geometry", "geometry") as folder:
         found = result.geometry(settings, forcing=forcing, matrices=True, progress=voice.progress("geometry"))

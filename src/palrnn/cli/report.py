@@ -23,7 +23,8 @@ def report_command(
     ] = "report.html",
     title: Annotated[str, typer.Option(help="A title for the page.")] = "",
     reference: Annotated[
-        Path | None, typer.Option(help="The held-out series, raw, for runs without a reference.npy.")
+        Path | None,
+        typer.Option(help="A series in raw units, instead of the held-out part and true system of each run."),
     ] = None,
     process_std: Annotated[
         float | None, typer.Option(help="Process noise of the probabilistic counterpart (0.1).")
@@ -52,7 +53,7 @@ def report_command(
 ) -> None:
     """Write a self-contained HTML report. Results that a run's folder lacks are computed, and kept there.
 
-    The settings of the analyses are written beside the page, as OUTPUT.toml.
+    The settings of the analyses that were given are written beside the page, as OUTPUT.toml.
     """
     from palrnn.report.document import check_report, numbers, write_report
     from palrnn.runs import Reconstruction, ReportSettings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,10 +114,10 @@ def tune_command(
         choice = "no anchored model kept the dynamics: try a greater --beta"
         ending += f"; {choice if found.chosen is None else f'chosen: {found.chosen}'}"
         if found.chosen is not None:
-            judged = replace(result, model=found.results[found.chosen].model)
+            judged = Reconstruction.load(output)  # on the scale that it was tuned on
     values, lines = {"output": output, **found.to_dict()}, list[str]()
     # a checkpoint alone has nothing to be judged against
-    if judged is not None and (judged.reference is not None or judged.system is not None):
+    if judged is not None and (result.reference is not None or result.system is not None):
         card = judged.invariants()
         values["verdict"], lines = card.verdict.to_dict(), verdict_lines(card, card.verdict)
     voice.result(values, evidence_table(found), *lines, ending)

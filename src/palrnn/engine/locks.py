@@ -8,6 +8,7 @@ Where the file system knows no locks, that note decides alone: that of a process
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import json
 import os
@@ -18,9 +19,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes import wintypes
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from palrnn.engine.checks import as_path
 from palrnn.engine.files import open_own
@@ -38,6 +41,8 @@ _SETTLE = 0.05
 _DYING = 1.0
 # a note may come from somebody else
 _MOST_WORDS = 200
+# of the Windows API
+_QUERY_LIMITED_INFORMATION, _ACCESS_DENIED, _STILL_ACTIVE = 0x1000, 5, 259
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 #: Folders that this process holds: by device and inode, who (process and thread) and how many times over.
@@ -84,13 +89,7 @@ class Holder:
             return False
         if _tells_starts():
             return self.start == _start_of(self.pid) is not None
-        try:
-            os.kill(self.pid, 0)
-        except (ProcessLookupError, OverflowError):
-            return False
-        except OSError:  # it is somebody else's
-            pass
-        return True
+        return _is_number_in_use(self.pid)
 
 
 @contextmanager
@@ -141,8 +140,7 @@ def _taken(folder: Path, what: str) -> int:
                 time.sleep(0.01 if dying else 0.0)
                 os.close(descriptor)
                 continue
-            # without locks, nobody can tell whether a process on another machine still runs
-            in_use = before is not None and (before.runs or (locked is None and not before.is_here))
+            in_use = before is not None and _is_believed(before, locked=locked is True)
             if locked is False or in_use:
                 raise _refusal(folder, before)
             mine = _myself(what)
@@ -156,6 +154,14 @@ def _taken(folder: Path, what: str) -> int:
         except BaseException:
             os.close(descriptor)
             raise
+
+
+def _is_believed(note: Holder, *, locked: bool) -> bool:
+    """Whether a note says that somebody else writes, where the lock is ours or there are no locks."""
+    if locked:  # where starts are not told, a later process may have the number of one that was killed
+        return _tells_starts() and note.runs
+    # without locks, nobody can tell whether a process on another machine still runs
+    return note.runs or not note.is_here
 
 
 def _refusal(folder: Path, holder: Holder | None) -> FolderInUseError:
@@ -223,6 +229,42 @@ def _start_of(pid: int) -> str | None:
         return None if fields[0] in (b"Z", b"X") else f"{_boot()} {int(fields[19])}"
     except (OSError, ValueError, IndexError):
         return None
+
+
+def _is_number_in_use(pid: int) -> bool:
+    """Whether there is a process of this number, perhaps a later one."""
+    if sys.platform == "win32":
+        return _is_known_to_windows(pid)
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it is somebody else's
+        pass
+    return True
+
+
+def _is_known_to_windows(pid: int) -> bool:
+    """Whether Windows runs a process of this number; not tried there, but against a double of its functions.
+
+    `os.kill` is no question there: signal 0 is CTRL_C_EVENT, which interrupts whoever gets it.
+    """
+    kernel: Any = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]
+    kernel.OpenProcess.restype = wintypes.HANDLE
+    kernel.OpenProcess.argtypes = (wintypes.DWORD, wintypes.BOOL, wintypes.DWORD)
+    kernel.GetExitCodeProcess.argtypes = (wintypes.HANDLE, wintypes.LPDWORD)
+    kernel.CloseHandle.argtypes = (wintypes.HANDLE,)
+    handle = kernel.OpenProcess(_QUERY_LIMITED_INFORMATION, False, pid)
+    if not handle:
+        error: int = ctypes.get_last_error()  # type: ignore[attr-defined]
+        return error == _ACCESS_DENIED  # it is somebody else's
+    try:
+        code = wintypes.DWORD()
+        known = kernel.GetExitCodeProcess(handle, ctypes.byref(code))
+        # a process that has ended stays as long as somebody has a handle of it
+        return not known or code.value == _STILL_ACTIVE
+    finally:
+        kernel.CloseHandle(handle)
 
 
 @cache

@@ -33,6 +33,7 @@ from palrnn.geometry import InvariantErrorBars, invariant_error_bars
 from palrnn.inference import FilterDiedError, Forecast
 from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
 from palrnn.runs import Reconstruction, reconstruct
+from palrnn.runs.reading import preparation
 from palrnn.runs.training import sorted_settings
 from palrnn.sweeps import Engine, Store, Task, engine_for
 from palrnn.sweeps import run as run_tasks
@@ -166,7 +167,9 @@ def bootstrap(
     data, training = sorted_settings(settings)
     if isinstance(x, Dataset) and data:
         raise ValueError(f"{min(data)} is a setting of Dataset.prepare, which has made x already")
-    known = {} if base is None else data_of(as_instance(base, "base", Reconstruction))
+    if base is not None:
+        as_instance(base, "base", Reconstruction)
+    known = {} if base is None or isinstance(x, Dataset) else data_of(base, x)
     dataset = x if isinstance(x, Dataset) else Dataset.prepare(x, **(known | data))
     if base is not None:
         if training:
@@ -244,13 +247,12 @@ def _config(base: Reconstruction, method: str, updates: int | None) -> TrainConf
     return config.changed(**plain)
 
 
-def data_of(base: Reconstruction) -> dict[str, Any]:
-    """Return how the series of ``base`` was split, and which past stood beside it, for `Dataset.prepare`."""
+def data_of(base: Reconstruction, x: Any) -> dict[str, Any]:
+    """Return how `Dataset.prepare` makes of ``x`` what ``base`` learned from: columns, times, past, split."""
     data = None if base.record is None else base.record.data
     if data is None:
         return {}
-    lags, delay = data.past
-    return {"lags": lags, "delay": delay if lags > 1 else None, "test_fraction": data.test_fraction}
+    return preparation(x, data, base.drift.observed_dim) | {"test_fraction": data.test_fraction}
 
 
 def _check_past(base: Reconstruction, dataset: Dataset) -> None:

@@ -44,7 +44,7 @@ class Forecast:
         below, above = (np.take_along_axis(ordered, at[None], axis=0)[0] for at in (low, high))
         with np.errstate(invalid="ignore"):
             between = np.where(above == below, 0.0, above - below) * (rank - low)
-        return np.asarray(below + np.where(rank == low, 0.0, between))
+            return np.asarray(below + np.where(rank == low, 0.0, between))
 
     def band(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """Return the ends of the central interval that holds the share ``level`` of the paths."""

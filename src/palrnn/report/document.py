@@ -44,8 +44,7 @@ def write_report(
     page, beside = check_report(path)
     write_page(report_page(runs, title), page)
     if settings is not None:
-        values = settings.model_dump(mode="json", exclude_none=True)
-        write_text(beside, f"{_MARK.decode()}\n{tomli_w.dumps(values)}")
+        write_text(beside, f"{_MARK.decode()}\n{tomli_w.dumps(settings.for_toml())}")
 
 
 def check_report(

@@ -213,17 +213,36 @@ class RunFolder:
                 write_json(self.path / SEARCH, plain(table.to_dict()))
 
     def check_model(self, found: Checkpoint) -> None:
-        """Refuse, without writing, a folder in which another model was trained, or any was tuned."""
-        there = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
-        if there is None or not there.arrays:
-            return
-        if "saem" in there.training or not _is_same_model(there, found):
+        """Refuse, without writing, a folder in which another model was trained, or any was tuned.
+
+        A comparison of tunings has one folder for each of them, and may have chosen none.
+        """
+        there, record = self._model(), self.read_record()
+        tuned = there is not None and "saem" in there.training
+        compared = record is not None and record.comparison is not None
+        begun = compared or (there is not None and bool(there.arrays))
+        if tuned or (begun and (there is None or not _is_same_model(there, found))):
             raise ValueError(f"{self.path}: another model was trained or tuned there; choose another folder")
+
+    def remove_other(self, found: Checkpoint) -> None:
+        """Remove what belongs to another model than ``found``, but for its checkpoint and its findings.
+
+        The checkpoint is written over next; findings count only for the model that they are of.
+        """
+        self.check_model(found)
+        there = self._model()
+        if there is None or _is_same_model(there, found):
+            return
+        for name in _NAMES - {CHECKPOINT, "findings"}:
+            (self.path / name).unlink(missing_ok=True)
+
+    def _model(self) -> Checkpoint | None:
+        return load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
 
     def write_model(self, found: Checkpoint) -> None:
         """Write the checkpoint; one that is there keeps the state in which its training is."""
         self.check_model(found)
-        there = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
+        there = self._model()
         if there is not None and there.arrays:
             forcing = there.forcing or found.forcing
             found = replace(found, training=there.training, arrays=there.arrays, forcing=forcing)
@@ -254,13 +273,18 @@ def _is_same_model(one: Checkpoint, other: Checkpoint) -> bool:
     """Whether the surrogates and their scales are the same, whatever the noise."""
     if type(one.drift) is not type(other.drift) or one.dt != other.dt:
         return False
-    parts = [{**found.drift.arrays(), **_scale(found.standardizer)} for found in (one, other)]
+    parts = [
+        {**found.drift.arrays(), **_scale("x", found.standardizer), **_scale("s", found.input_standardizer)}
+        for found in (one, other)
+    ]
     same = parts[0].keys() == parts[1].keys()
     return same and all(np.array_equal(parts[0][name], parts[1][name]) for name in parts[0])
 
 
-def _scale(standardizer: Standardizer | None) -> dict[str, Floats]:
-    return {} if standardizer is None else {"the mean": standardizer.mean, "the std": standardizer.std}
+def _scale(of: str, standardizer: Standardizer | None) -> dict[str, Floats]:
+    if standardizer is None:
+        return {}
+    return {f"the mean of {of}": standardizer.mean, f"the std of {of}": standardizer.std}
 
 
 def _is_unmarked_run(path: Path) -> bool:

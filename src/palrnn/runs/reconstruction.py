@@ -213,7 +213,7 @@ class Reconstruction(RunState):
 
     def diagnostics(self, settings: FilterSettings | None = None, **changes: Any) -> FilterDiagnostics:
         """Return what `filter` says about itself: sample size, resampling, code entropy, distinct paths."""
-        chosen = _chosen(FilterSettings, settings, changes)
+        chosen = _chosen(FilterSettings, settings, changes).settled(self.x)
 
         def work() -> FilterDiagnostics:
             return FilterDiagnostics.of(self.filter(chosen), chosen.paths)
@@ -234,7 +234,7 @@ class Reconstruction(RunState):
         ``forcing`` is that of the training unless given. A comparison that was kept in the folder of the run
         has all its numbers, but no matrices; ``matrices`` asks for one that has them.
         """
-        chosen = _chosen(GeometrySettings, settings, changes)
+        chosen = _chosen(GeometrySettings, settings, changes).settled(self.x)
         how = self.forcing if forcing is None else as_forcing(forcing)
 
         def work() -> GeometryComparison:

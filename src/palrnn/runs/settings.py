@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field
 
@@ -68,6 +68,11 @@ class FilterSettings(FilterConfig):
         steps = _steps(self, start, self.steps, len(x), len(x) - 1 - start, least=1)
         return slice(start, start + steps + 1)
 
+    def settled(self, x: Floats) -> Self:
+        """Return the same settings, asking for the very rows of ``x`` that `segment` takes."""
+        rows = self.segment(x)
+        return self.changed(start=rows.start, steps=rows.stop - rows.start - 1)
+
     @property
     def filter_config(self) -> FilterConfig:
         """The settings of the filter itself."""
@@ -85,6 +90,11 @@ class GeometrySettings(GeometryConfig):
         start = _start(self, x, self.start)
         steps = _steps(self, start, self.steps, len(x), len(x) - start, least=2)
         return slice(start, start + steps)
+
+    def settled(self, x: Floats) -> Self:
+        """Return the same settings, asking for the very rows of ``x`` that `segment` takes."""
+        rows = self.segment(x)
+        return self.changed(start=rows.start, steps=rows.stop - rows.start)
 
     @property
     def budget(self) -> dict[str, Any]:
@@ -120,6 +130,14 @@ class ReportSettings(Config):
     filter: FilterOfReport = FilterOfReport()
     geometry: GeometrySettings = GeometrySettings()
     tuning: TuningSettings = TuningSettings()
+
+    def for_toml(self) -> dict[str, Any]:
+        """Return the settings that were given, as TOML can hold them.
+
+        What was left open (rows, windows, forcing, time step) is chosen for each run, and must stay open for
+        a file to give the same report again.
+        """
+        return self.model_dump(mode="json", exclude_unset=True, exclude_none=True)
 
     def with_seed(self, seed: int) -> ReportSettings:
         """Return the same settings with one seed for all analyses."""

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.data import Dataset, DataSettings, Standardizer, delay_embed, load_series
+from palrnn.data import Dataset, DataSettings, Standardizer, delay_embed, load_trials
 from palrnn.data.readers import named_array
 from palrnn.data.source import recorded
 from palrnn.data.systems import System, make_system
@@ -33,6 +33,7 @@ from palrnn.model import (
 )
 from palrnn.model.inputs import checked_inputs
 from palrnn.runs.folder import INPUTS, REFERENCE, Findings, RunFolder
+from palrnn.runs.reading import own_names
 from palrnn.runs.record import RunRecord, SearchTable
 from palrnn.tuning import SAEMResult
 
@@ -74,9 +75,10 @@ class RunState(Display):
         """Return the run in the folder ``path``, or the model in a checkpoint.
 
         ``reference`` is a series to judge by instead of the held-out part in the folder and the true system:
-        raw ``(T, N)``, or a file. That of a driven model comes with raw ``inputs (T, K)``, or they are the
-        columns of the file that the run was trained with. A checkpoint without a standardizer is of a model
-        whose coordinates are the raw ones.
+        raw ``(T, N)``, or a file, of which the columns, times and trial are those that the run was trained
+        with, by name, where it has them. That of a driven model comes with raw ``inputs (T, K)``, or they are
+        columns of the file, too. A checkpoint without a standardizer is of a model whose coordinates are the
+        raw ones.
         """
         return cls(**run_parts(path, reference, inputs))
 
@@ -84,7 +86,9 @@ class RunState(Display):
         """Write the run to the folder ``path``, from which `load` and `palrnn report` read it.
 
         Return it with that folder. In the folder in which the model was trained, training can still be
-        continued afterwards; one in which another model was trained, or any was tuned, is refused.
+        continued afterwards; one in which another model was trained, or any was tuned, is refused. Another
+        run that was saved there is replaced as a whole. Of the same model, what the folder tells and this run
+        does not (held-out part, course of training, search) stays.
         """
         folder = RunFolder(path)
         folder.check()
@@ -92,6 +96,7 @@ class RunState(Display):
         found = Checkpoint(self.model, self.standardizer, self.dt, self.record.of_training(), **how)
         folder.check_model(found)
         with folder.writing("save"):
+            folder.remove_other(found)
             folder.write_model(found)
             folder.write_record(self.record)
             folder.write_reference(self.reference, self.inputs)
@@ -308,30 +313,39 @@ def _given(
     reference: Any, inputs: ArrayLike | None, record: RunRecord, seen: int, count: int
 ) -> tuple[Floats, Floats | None]:
     """Return a series that was given, with its past where the model observes that, and its inputs."""
-    from_file, data = isinstance(reference, (str, os.PathLike)), record.data
-    drive: ArrayLike | None = inputs
-    if from_file and inputs is None and count and data is not None and isinstance(data.inputs, tuple):
-        how: dict[str, Any] = {
-            "columns": data.columns,
-            "inputs": data.inputs,
-            "trial": data.trial,
-            "time": data.time,
-        }
-        source = recorded(reference, DataSettings(series=str(reference), **how))
-        if len(source.trials) > 1 or source.inputs is None:
-            raise ValueError(f"reference must be one trial, {reference} has {len(source.trials)}")
-        series, drive = source.trials[0], source.inputs[0]
-    else:
-        series = load_series(reference, allow_nan=True) if from_file else reference
-    series = as_series(series, "reference", allow_nan=True)
+    data = record.data
+    if isinstance(reference, (str, os.PathLike)):
+        reference, along = _from_file(reference, data, driven=count > 0 and inputs is None)
+        inputs = along if inputs is None else inputs
+    series = as_series(reference, "reference", allow_nan=True)
     lost = 0
-    drive = checked_inputs(count, drive, len(series))
+    drive = checked_inputs(count, inputs, len(series))
     lags, delay = (1, 1) if data is None else data.past
     if lags > 1 and series.shape[1] * lags == seen:
         series = delay_embed(series, lags, delay)
         lost = (lags - 1) * delay
     series = as_series(series, "reference", dim=seen, allow_nan=True)
     return series, None if drive is None else drive[lost:]
+
+
+def _from_file(
+    file: str | os.PathLike[str], data: DataSettings | None, *, driven: bool
+) -> tuple[Floats, Floats | None]:
+    """Return the series in ``file``, read as the run's own data were, and what drives it, if it is there."""
+    how = own_names(file, data)
+    if data is not None and "time" in how:  # uneven times were put on a grid
+        how["dt"] = data.dt
+    drives: list[Floats] | None = None
+    if driven and data is not None and isinstance(data.inputs, tuple):
+        source = recorded(file, DataSettings(series=os.fspath(file), inputs=data.inputs, **how))
+        trials, drives = source.trials, source.inputs
+    else:
+        trials = load_trials(file, allow_nan=True, **how)
+    if len(trials) > 1:
+        raise ValueError(
+            f"reference must be one trial, {file} has {len(trials)}: write the one to judge by to a file"
+        )
+    return trials[0], None if drives is None else drives[0]
 
 
 def _kept(

@@ -23,6 +23,7 @@ from palrnn.engine.seeds import kernel_seed
 from palrnn.invariants.free_run import free_run
 from palrnn.model import save_checkpoint
 from palrnn.runs.folder import HISTORY, Findings, RunFolder
+from palrnn.runs.reading import preparation
 from palrnn.runs.record import RunRecord, TuningSettings, TuningTask
 from palrnn.tuning import (
     Comparison,
@@ -61,7 +62,10 @@ def chosen_task(
 
 
 def tuning_data(run: Reconstruction, task: TuningTask, series: Any = None) -> Dataset:
-    """Return the data to tune on and to judge by; see `TuningTask`."""
+    """Return the data to tune on and to judge by; see `TuningTask`.
+
+    Other series than the run's own are prepared as that was: the same columns, times, trials and past.
+    """
     if isinstance(series, Dataset):
         return series
     series = task.series if series is None else series
@@ -77,13 +81,14 @@ def tuning_data(run: Reconstruction, task: TuningTask, series: Any = None) -> Da
     if isinstance(series, str) and series == PAPER_DATA:
         return _paper_data(task, scale)
     how = {"test_fraction": task.test_fraction, "dt": run.dt, "standardizer": scale}
+    how |= preparation(series, run.record.data, run.drift.observed_dim)
     if run.drift.input_dim:
         data = run.record.data
         if data is None or not isinstance(data.inputs, tuple):
             raise ValueError(
                 "series must be a Dataset with inputs: it is not known which columns drive the model"
             )
-        how |= {"columns": data.columns, "inputs": data.inputs, "input_standardizer": _input_scale(run)}
+        how |= {"inputs": data.inputs, "input_standardizer": _input_scale(run)}
     return Dataset.prepare(series, **how)
 
 
