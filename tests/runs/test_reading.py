@@ -26,7 +26,9 @@ def written(path, length=400, seed=3, **more):
 
 def table(file):
     """Return the table in a file, as exact as we read it ourselves."""
-    return pd.read_csv(file, float_precision="round_trip")
+    found = pd.read_csv(file)
+    numbers = found.select_dtypes("float").columns
+    return found.assign(**pd.read_csv(file, usecols=numbers, dtype=str).astype(float))
 
 
 @pytest.fixture(scope="module")
