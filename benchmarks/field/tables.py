@@ -102,7 +102,8 @@ def _contexts(found: Results) -> str:
 def _flows(found: Results) -> str:
     columns = (
         "method | flows | models | good | alive | within 0.5 of the floor | exponent within 15 % "
-        "| error of the largest exponent, median | of all exponents | of the Kaplan-Yorke dimension | s"
+        "| error of the largest exponent, median | of all exponents | of the Kaplan-Yorke dimension "
+        "| s of processor"
     )
     rows = []
     for method, title in METHODS.items():
@@ -116,7 +117,8 @@ def _flows(found: Results) -> str:
         shares = [[one["good"] for one in each], [one["alive"] for one in each], near, right]
         errors = [f"{_median(each, name):.1%}" for name in ("exponent_error", "all_exponents_error")]
         counts = [title, str(len(names)), str(len(each)), *(f"{np.mean(share):.0%}" for share in shares)]
-        rows.append([*counts, *errors, f"{np.nanmedian(dims):.3f}", f"{_median(each, 'seconds'):.0f}"])
+        spent = f"{_median(each, 'processor_seconds'):.0f}"
+        rows.append([*counts, *errors, f"{np.nanmedian(dims):.3f}", spent])
     compared = [
         (who, _ahead(found, how)) for who, how in (("A search", "search"), ("One default model", "default"))
     ]
@@ -147,10 +149,10 @@ def _ahead(found: Results, method: str) -> str | None:
 
 
 def _cell(each: Models) -> str:
-    """Return D_stsp and the exponent of the median model, and how many live."""
+    """Return D_stsp and the exponent of the median model, of two in the middle the worse; how many live."""
     if not each:
         return ""
-    middle = sorted(each, key=lambda one: _number(one.get("dstsp"), np.inf))[(len(each) - 1) // 2]
+    middle = sorted(each, key=lambda one: _number(one.get("dstsp"), np.inf))[len(each) // 2]
     score, own = _number(middle.get("dstsp"), np.inf), _first(middle, "exponents")
     ends = "" if all(one["alive"] for one in each) else f", {_alive(each)} alive"
     return f"{score:.2f}, {own:.3g}{ends}; {_good(each)} of {len(each)} good"
