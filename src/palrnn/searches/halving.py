@@ -18,11 +18,12 @@ from palrnn.engine.checks import as_float, as_int
 from palrnn.engine.folders import writable_folder
 from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.engine.text import quoted
-from palrnn.forcing import TrainConfig, check_training
+from palrnn.forcing import TrainConfig
 from palrnn.model import Forcing, checkpoint_from_bytes
 from palrnn.model.surrogate import family
 from palrnn.runs import Reconstruction, RunRecord, SearchTable
 from palrnn.runs.training import has_few_columns, input_noise, prepared
+from palrnn.searches.checks import check_candidates, most_past
 from palrnn.searches.folder import SearchFolder, SearchSettings
 from palrnn.searches.pace import affordable_updates
 from palrnn.searches.parts import parts, raw_training, training_inputs
@@ -38,8 +39,6 @@ MINUTES = 5.0
 _MOST_MINUTES = 100_000.0
 # the setting whose None is a value
 _CLIP = "gradient_clip"
-# rows that a score card takes at least
-_LEAST_HELD = 40
 #: Other ways to give forcing; settings of training that are known by these names, too.
 _NUMBERS = ("tau", "alpha", "final_alpha", "alpha_schedule")
 
@@ -119,7 +118,7 @@ def search(
         space = _space(dataset, trials, chosen)
         plan = rungs(chosen.updates, chosen.candidates)
         drawn = [space.candidate(k) for k in range(plan[0].candidates)]
-        _check(drawn, trials, drives, dataset)
+        check_candidates(drawn, trials, drives, dataset)
         with _place(folder, str(dataset.settings["series"])) as place, place.writing():
             place.write_settings(chosen)
             with listening(progress, "search") as report:
@@ -313,7 +312,7 @@ def _chosen(
     if single and drives is None:
         enough = suggest_lags(trials, delay=suggested)
         tried = (enough, *(each for each in LAGS if each != enough))
-        usual["lags"] = tuple(each for each in tried if each - 1 <= _most_past(dataset, trials)) or (1,)
+        usual["lags"] = tuple(each for each in tried if each - 1 <= most_past(dataset, trials)) or (1,)
     if fixed:
         usual = {name: value for name, value in usual.items() if name == "families"}
     series = DataSettings(**dataset.settings)
@@ -325,7 +324,7 @@ def _chosen(
         return chosen
     minutes = given.get("minutes", MINUTES)
     first = _space(dataset, trials, chosen).candidate(0)
-    _check([first], trials, drives, dataset)
+    check_candidates([first], trials, drives, dataset)
     there = parts(trials, first.lags, first.delay, drives)
     updates = affordable_updates(minutes, first, there, workers, chosen.candidates)
     return chosen.changed(minutes=minutes, updates=updates)
@@ -334,7 +333,7 @@ def _chosen(
 def _space(dataset: Dataset, trials: list[Any], chosen: SearchSettings) -> Space:
     return Space(
         columns=trials[0].shape[1],
-        most_past=_most_past(dataset, trials),
+        most_past=most_past(dataset, trials),
         tau=dataset.suggested_tau,
         input_noise=input_noise(dataset),
         families=chosen.families,
@@ -343,12 +342,6 @@ def _space(dataset: Dataset, trials: list[Any], chosen: SearchSettings) -> Space
         choices=chosen.choices,
         seed=chosen.seed,
     )
-
-
-def _most_past(dataset: Dataset, trials: list[Any]) -> int:
-    """Return how many rows the past may take: of each trial a part, and enough is held out to judge by."""
-    held = min(map(len, dataset.heldout_trials))
-    return max(0, min(max(map(len, trials)) // 4, min(map(len, trials)) // 2, held - _LEAST_HELD))
 
 
 def _refuse_changes(
@@ -365,46 +358,6 @@ def _refuse_changes(
             )
     if before.data != dataset.fingerprint:
         raise ValueError(f"{folder.path}: was started on other data; choose another folder")
-
-
-def _check(drawn: list[Candidate], trials: list[Any], drives: list[Any] | None, dataset: Dataset) -> None:
-    """Refuse what no candidate could be trained with or judged by in the end, before anything is written."""
-    seen: set[tuple[int, int]] = set()
-    for candidate in drawn:
-        config = candidate.config(1)
-        columns = trials[0].shape[1] * candidate.lags
-        units = config.fitted(columns).latent_dim
-        if columns > units:
-            raise ValueError(f"latent_dim must be at least {columns}, the number of columns, got {units}")
-        if (candidate.lags, candidate.delay) not in seen:
-            seen.add((candidate.lags, candidate.delay))
-            _check_held_out(candidate, dataset)
-            data = parts(trials, candidate.lags, candidate.delay, drives)
-            _check_judges(data.reference)
-            if not data.fit:
-                raise ValueError("x must leave two rows to train on beside those that judge candidates")
-            length = min(config.sequence_length, *map(len, data.fit), config.sequence_length)
-            config = candidate.config(1, sequence_length=max(2, length))
-            check_training(data.fit, config, inputs=data.fit_inputs)
-
-
-def _check_held_out(candidate: Candidate, dataset: Dataset) -> None:
-    held = min(map(len, dataset.heldout_trials))
-    left = held - (candidate.lags - 1) * candidate.delay
-    if dataset.true_system is None and left < _LEAST_HELD:
-        raise ValueError(
-            f"lags = {candidate.lags} with delay = {candidate.delay} must leave {_LEAST_HELD} of the {held} "
-            f"held-out rows to judge by, leaves {max(0, left)}: give a larger test_fraction or fewer lags"
-        )
-
-
-def _check_judges(reference: Any) -> None:
-    still = np.flatnonzero(np.nanmin(reference, axis=0) == np.nanmax(reference, axis=0))
-    if still.size:
-        raise ValueError(
-            "x must vary in every column in the rows that judge candidates, column "
-            f"{still[0]} is constant there: leave it out"
-        )
 
 
 @contextmanager
