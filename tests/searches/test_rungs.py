@@ -10,9 +10,9 @@ from palrnn.searches.space import Space
 
 
 def test_a_third_goes_on_and_has_three_times_the_updates():
-    plan = rungs(190_000, 60)
+    plan = rungs(208_000, 60)
     assert [rung.candidates for rung in plan] == [60, 20, 6, 2]
-    # 60 + 20 * 2 + 6 * 6 + 2 * 18, and 18 for the end of the winner, are 190 units
+    # 60 + 20 * 2 + 6 * 6 + 2 * 18, and 18 for the ends of the winner and its rival, are 208 units
     assert [rung.updates for rung in plan] == [1000, 2000, 6000, 18_000]
     assert [rung.total for rung in plan] == [1000, 3000, 9000, 27_000]
 
@@ -24,8 +24,8 @@ def test_the_budget_is_used_and_kept(updates):
 
 
 def test_a_budget_that_trains_nobody_is_refused():
-    with pytest.raises(ValueError, match="updates must be at least 190 for 60 candidates, got 189"):
-        rungs(189, 60)
+    with pytest.raises(ValueError, match="updates must be at least 208 for 60 candidates, got 207"):
+        rungs(207, 60)
 
 
 def test_the_first_candidates_are_the_usual_settings_with_both_ways_of_forcing():

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tiny_search import results, series, tiny_search
 
 import palrnn
+from palrnn import ALRNN, Forcing
 from palrnn.data import lorenz63
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainingDivergedError, train
+from palrnn.searches.ending import clearly_better
+from palrnn.searches.judge import Judgement, judge_model
 from palrnn.searches.pace import pace
 from palrnn.searches.parts import parts
 from palrnn.searches.space import Space
@@ -66,8 +70,8 @@ def test_the_table_is_a_file_too(whole):
     assert len(lines) == 5
     assert lines[0].startswith("rank,candidate,rung,updates,grade,alive,starts,dstsp,")
     settings = tomllib.loads((folder / "search.toml").read_text())
-    assert (settings["updates"], settings["choices"]["latent_dim"]) == (240, [6])
-    assert found.updates == 240
+    assert (settings["updates"], settings["choices"]["latent_dim"]) == (288, [6])
+    assert found.updates == 288
 
 
 def test_the_held_out_part_chooses_nothing(whole):
@@ -126,8 +130,8 @@ def test_another_seed_tries_other_settings(whole):
 def test_minutes_become_updates_once(tmp_path, monkeypatch):
     monkeypatch.setattr("palrnn.searches.pace.pace", lambda candidate, data: (10.0, 0.1))
     found = tiny_search(run=tmp_path / "found", minutes=0.5, updates=None, candidates=2)
-    # 30 seconds, of which three judgements of 0.5 s are none for updates, and a fifth for larger models
-    assert found.updates == round(28.5 * 10.0 / 1.2)
+    # 30 seconds, of which six judgements of 0.5 s are none for updates, and a fifth for larger models
+    assert found.updates == round(27.0 * 10.0 / 1.2)
     monkeypatch.setattr("palrnn.searches.pace.pace", lambda candidate, data: (99.0, 0.1))
     again = palrnn.search(series(), run=tmp_path / "found", workers=1, minutes=0.5, progress=quiet)
     assert (again.updates, again.table) == (found.updates, found.table)
@@ -229,8 +233,8 @@ def test_gaps_are_allowed():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"updates": 5}, "updates must be at least 10 for 4 candidates, got 5"),
-        ({"updates": 240, "minutes": 1}, "minutes and updates are two budgets"),
+        ({"updates": 5}, "updates must be at least 12 for 4 candidates, got 5"),
+        ({"updates": 288, "minutes": 1}, "minutes and updates are two budgets"),
         ({"updates": None, "minutes": -1}, "minutes"),
         ({"candidates": 1}, "candidates"),
         ({"families": "linear"}, "families: family must be one of"),
@@ -259,7 +263,7 @@ def test_what_makes_no_sense_is_refused_by_name(given, words):
     ("given", "words"),
     [
         ({"seed": 9}, "was started with seed = 0, asked for 9"),
-        ({"updates": 300}, "was started with updates = 240, asked for 300"),
+        ({"updates": 300}, "was started with updates = 288, asked for 300"),
         ({"latent_dim": 7}, "was started with choices = "),
         ({"x": lambda: series()[::-1]}, "was started on other data"),
         ({"test_fraction": 0.3}, "was started on other data"),
@@ -305,8 +309,8 @@ def test_in_the_end_the_winner_learns_from_all_rows(monkeypatch, whole):
     again = tiny_search()
     np.testing.assert_array_equal(again.best.drift.theta, found.best.drift.theta)
     rows = len(series()) - len(found.best.held)
-    # four candidates in the first rung, two in the second, and the winner
-    assert learned == [round(0.8 * rows)] * 6 + [rows]
+    # four candidates in the first rung, two in the second, the winner and its rival
+    assert learned == [round(0.8 * rows)] * 6 + [rows] * 2
 
 
 def test_a_winner_that_would_not_live_stays_as_it_was(monkeypatch, whole):
@@ -314,7 +318,7 @@ def test_a_winner_that_would_not_live_stays_as_it_was(monkeypatch, whole):
 
     def dying(trials, config, **how):
         if sum(map(len, trials)) == len(series()) - len(found.best.held):
-            raise TrainingDivergedError(3, how["model"], config, None)
+            raise TrainingDivergedError(3, how["model"] or ALRNN.random(6, 3, 2, seed=0), config, None)
         return train(trials, config, **how)
 
     monkeypatch.setattr("palrnn.searches.work.train", dying)
@@ -323,3 +327,44 @@ def test_a_winner_that_would_not_live_stays_as_it_was(monkeypatch, whole):
     assert [update for update, _ in again.best.losses] == list(range(1, 73))
     assert "It is as it was: after 48 updates more on all rows" in again.why
     assert "training diverged at update" in again.why
+
+
+def test_the_usual_settings_are_kept_where_all_rows_speak_for_them(monkeypatch, whole, tmp_path):
+    """The judge is told what to say of the two models at the end; all else is a real search."""
+    _, found = whole
+    asked, rows = [], len(series()) - len(found.best.held)
+
+    def judge(model, data, **how):
+        if len(data.reference) < rows:
+            return judge_model(model, data, **how)
+        asked.append(model)
+        return replace(judge_model(model, data, **how), grade="fair" if len(asked) == 2 else "not usable")
+
+    monkeypatch.setattr("palrnn.searches.work.judge_model", judge)
+    other = tiny_search(run=tmp_path / "found")
+    winner, rival = asked
+    np.testing.assert_array_equal(winner.theta, found.best.drift.theta)
+    np.testing.assert_array_equal(rival.theta, other.best.drift.theta)
+    # 960 rows to train on of three columns are few: `reconstruct` would take a shallow one, weakly forced
+    assert (type(rival).__name__, other.best.forcing) == ("ShallowPLRNN", Forcing.generalised(0.1))
+    assert [(row["candidate"], row["updates"]) for row in other.table[:1]] == [(1, 48)]
+    assert [row | {"rank": 0} for row in other.table[1:]] == [row | {"rank": 0} for row in found.table]
+    assert [update for update, _ in other.best.losses] == list(range(1, 49))
+    assert (
+        "trained afresh for 48 updates on all rows, are kept instead: by all rows, the winner is not"
+        in other.why
+    )
+    again = palrnn.Reconstruction.load(tmp_path / "found")
+    np.testing.assert_array_equal(again.drift.theta, rival.theta)
+
+
+def test_chance_does_not_decide_against_the_winner():
+    def judged(grade: str, ended: int, dstsp: float) -> Judgement:
+        return Judgement(grade, (), 10 - ended, ended, 10, 1000, dstsp, 0.2, 0.1, 0.1, 0.1, False)
+
+    winner = judged("good", 0, 1.0)
+    assert not clearly_better(judged("good", 0, 0.9), winner)
+    assert clearly_better(judged("good", 0, 0.5), winner)
+    assert not clearly_better(judged("good", 1, 0.2), winner)
+    assert not clearly_better(judged("fair", 0, 0.2), winner)
+    assert clearly_better(winner, judged("fair", 0, 0.2))

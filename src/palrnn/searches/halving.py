@@ -16,21 +16,22 @@ from palrnn.data.packing import pack
 from palrnn.data.source import IN_MEMORY
 from palrnn.engine.checks import as_float, as_int
 from palrnn.engine.folders import writable_folder
-from palrnn.engine.progress import Progress, listening, quiet
+from palrnn.engine.progress import Progress, listening
 from palrnn.engine.text import quoted
 from palrnn.forcing import TrainConfig
 from palrnn.model import Forcing, checkpoint_from_bytes
 from palrnn.model.surrogate import family
 from palrnn.runs import Reconstruction, RunRecord, SearchTable
-from palrnn.runs.training import has_few_columns, input_noise, prepared
+from palrnn.runs.training import has_few_columns, input_noise, is_short, prepared
 from palrnn.searches.checks import check_candidates, most_past
+from palrnn.searches.ending import Ending
 from palrnn.searches.folder import SearchFolder, SearchSettings
 from palrnn.searches.pace import affordable_updates
 from palrnn.searches.parts import parts, raw_training, training_inputs
 from palrnn.searches.plan import Rung, rungs, spent_on
 from palrnn.searches.result import SearchResult, Standing, ranked, reasons
 from palrnn.searches.space import DELAYS, LAGS, OWN, Candidate, Space
-from palrnn.searches.work import candidate_task, data_task, final_task
+from palrnn.searches.work import candidate_task, data_task
 from palrnn.sweeps import Engine, Store, Task, engine_for
 from palrnn.sweeps import run as run_tasks
 
@@ -66,8 +67,8 @@ def search(
     ``x`` is anything that `reconstruct` takes. Candidates differ in size, forcing, learning rate, clipping,
     input noise, seed and, for a single column, in lags and delay. They are judged on a fifth of the part
     to train on, the ends of its four quarters; a third of them goes on to be trained longer, again and again
-    (successive halving). In the end the winner learns from all of that part. The held-out part is seen once,
-    for the verdict on it.
+    (successive halving). In the end the winner learns from all of that part, and so do the settings that
+    `reconstruct` would take: the better of the two is kept. The held-out part is seen once, for the verdict.
 
     - ``minutes``: about how long it may take (5). It is turned into a number of ``updates`` by a short timing
       at the start, or give that number itself: with the same ``seed`` (0) it gives the same result, however
@@ -122,12 +123,17 @@ def search(
         with _place(folder, str(dataset.settings["series"])) as place, place.writing():
             place.write_settings(chosen)
             with listening(progress, "search") as report:
-                halving = _Halving(place.store, engine, data_task(chosen.data), plan, dataset.dt)
-                order = halving.order(drawn, pack(trials, drives), report, announce or (lambda _: None))
-                winner, end = halving.final(order[0], report)
+                work = (place.store, engine, data_task(chosen.data), plan, dataset.dt)
+                order = _Halving(*work).order(
+                    drawn, pack(trials, drives), report, announce or (lambda _: None)
+                )
+                usual = drawn[_usual_number(dataset, drawn)]
+                kept, end = Ending(*work).best(order[0], usual, report)
                 why = f"{reasons(order, plan)} {end}"
+            if kept.rung == len(plan):  # the rival has a row of its own
+                order = [kept, *order]
             table = [standing.row(rank) for rank, standing in enumerate(order, start=1)]
-            best = _best(winner, SearchTable(table, why), dataset, x, data.get("inputs"))
+            best = _best(kept, SearchTable(table, why), dataset, x, data.get("inputs"))
             if folder is not None:  # before anything else is asked of it
                 best = best.save(folder.best)
             result = SearchResult(best, table, why, best.verdict(), chosen.updates)
@@ -171,7 +177,7 @@ class _Halving:
 
         tally = run_tasks(tasks, self.store, self.engine, retry_failed=True, close=False, progress=forward)
         found = [
-            Standing(candidate, number, checkpoint_from_bytes(self.store.read(task), source=task.label))
+            Standing(candidate, number, checkpoint_from_bytes(self.store.read(task), source=task.label), task)
             for candidate, task in zip(candidates, tasks, strict=True)
             if self.store.has(task)
         ]
@@ -179,34 +185,6 @@ class _Halving:
             why = self.store.failure(tally.failed[0]) or ""
             raise RuntimeError(f"no candidate could be trained; the first: {why.strip().splitlines()[-1]}")
         return found
-
-    def final(self, winner: Standing, report: Progress) -> tuple[Standing, str]:
-        """Return the winner after its training on all rows, or as it was if it got worse, and which in words.
-
-        It is judged on rows that it has seen then: enough to tell whether it is as good as it was.
-        """
-        total, figures = spent_on(self.plan), {"rung": len(self.plan), "of": len(self.plan)}
-        report(total - self.plan[-1].updates, total, figures)
-        found, words = self._taught_all(winner)
-        report(total, total, figures)
-        return found, words
-
-    def _taught_all(self, winner: Standing) -> tuple[Standing, str]:
-        if winner.checkpoint.training["diverged"]:
-            return winner, "It was not trained further."
-        task = final_task(winner.candidate, self.plan, self.data, self.dt)
-        run_tasks([task], self.store, self.engine, retry_failed=True, close=False, progress=quiet)
-        rows = "all rows to train on, the validation rows among them"
-        more = f"{self.plan[-1].updates:,} updates more on {rows}"
-        if not self.store.has(task):
-            return winner, f"It is as it was: {more}, failed."
-        checkpoint = checkpoint_from_bytes(self.store.read(task), source=task.label)
-        found = Standing(winner.candidate, winner.rung, checkpoint)
-        before, after = winner.judgement, found.judgement
-        worse = after.key[:2] > before.key[:2] or (after.grade == "not usable" and after.loss > before.loss)
-        if checkpoint.training["diverged"] or worse:
-            return winner, f"It is as it was: after {more}, it was {after.verdict}."
-        return found, f"It had {more}."
 
     def _sentence(self, standings: list[Standing], number: int, going: int) -> str:
         rung, best = self.plan[number], standings[0]
@@ -219,6 +197,12 @@ class _Halving:
             f"rung {number + 1} of {len(self.plan)}, {rung.total:,} updates each: {after}; the best so far "
             f"is candidate {best.candidate.number}, {said.grade}, {scores}"
         )
+
+
+def _usual_number(dataset: Dataset, drawn: Sequence[Candidate]) -> int:
+    """Return which of the first two candidates has the settings that `reconstruct` would take."""
+    weak = (is_short(dataset) and has_few_columns(dataset)) or dataset.lags > 1 or drawn[0].lags > 1
+    return 1 if weak else 0
 
 
 def _best(winner: Standing, table: SearchTable, dataset: Dataset, x: Any, inputs: Any) -> Reconstruction:

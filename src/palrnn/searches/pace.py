@@ -9,7 +9,7 @@ from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainResult, train
 from palrnn.searches.judge import judge_model
 from palrnn.searches.parts import Parts
-from palrnn.searches.plan import rungs, spent_on
+from palrnn.searches.plan import ENDS, rungs, spent_on
 from palrnn.searches.space import Candidate
 from palrnn.searches.work import LONG_STEPS, SHORT_STEPS
 
@@ -30,11 +30,12 @@ def affordable_updates(
     updates = max(_LEAST, round(seconds * rate * workers / _LARGER))
     for _ in range(_ROUNDS):
         plan = rungs(max(updates, _LEAST), candidates)
-        # how often each worker has a turn: the winner ends alone
-        turns = [math.ceil(rung.candidates / workers) for rung in plan]
-        last = (turns[-1] + 1) * LONG_STEPS / SHORT_STEPS
+        # how often each worker has a turn; those that end are judged twice
+        turns, ends = [math.ceil(rung.candidates / workers) for rung in plan], math.ceil(ENDS / workers)
+        last = (turns[-1] + 2 * ends) * LONG_STEPS / SHORT_STEPS
         spent = judging * (sum(turns[:-1]) + last)
-        alone = sum(turn * rung.updates for turn, rung in zip(turns, plan, strict=True)) + plan[-1].updates
+        alone = sum(turn * rung.updates for turn, rung in zip(turns, plan, strict=True))
+        alone += ends * plan[-1].updates
         parallel = spent_on(plan) / alone
         updates = max(_LEAST, round(max(0.1 * seconds, seconds - spent) * rate * parallel / _LARGER))
     return updates

@@ -8,7 +8,8 @@ until it has three times as many updates:
     models    n    n/3  n/9  n/27       until three or fewer are left
     updates   u    3u   9u   27u        of each, in all
 
-At the end the winner is trained for as long as the last rung took, on all rows to train on.
+At the end the winner, and the usual settings beside it, are trained for as long as the last rung took, on all
+rows to train on (`ending`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from palrnn.engine.checks import as_int
 
 #: Of the candidates of a rung, one in so many goes on, and has so many times the updates after the next.
 FACTOR = 3
+#: The trainings at the end: of the winner, and of its rival.
+ENDS = 2
 # few candidates that are trained for long, or many for a short time: both grow alike with the budget
 _PER_ROOT, _FEWEST, _MOST = 13.0, 4, 1000
 
@@ -33,14 +36,14 @@ class Rung(NamedTuple):
 
 
 def spent_on(plan: list[Rung]) -> int:
-    """Return the updates that a plan takes, the end of the winner among them."""
-    return sum(rung.candidates * rung.updates for rung in plan) + plan[-1].updates
+    """Return the updates that a plan takes, the end of the winner and of its rival among them."""
+    return sum(rung.candidates * rung.updates for rung in plan) + ENDS * plan[-1].updates
 
 
 def rungs(updates: int, candidates: int | None = None) -> list[Rung]:
     """Return the rungs that together take at most ``updates`` updates, with ``candidates`` in the first.
 
-    The end of the winner, as many updates as it has in the last rung, is among them.
+    The ends of the winner and of its rival, as many updates as the last rung has, are among them.
     """
     updates = as_int(updates, "updates", least=1)
     if candidates is None:
@@ -50,7 +53,7 @@ def rungs(updates: int, candidates: int | None = None) -> list[Rung]:
         counts.append(max(2, counts[-1] // FACTOR))
     totals = [FACTOR**k for k in range(len(counts))]
     more = [b - a for a, b in zip([0, *totals], totals, strict=False)]
-    needed = sum(count * each for count, each in zip(counts, more, strict=True)) + more[-1]
+    needed = sum(count * each for count, each in zip(counts, more, strict=True)) + ENDS * more[-1]
     unit = updates // needed
     if unit < 1:
         raise ValueError(

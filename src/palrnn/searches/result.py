@@ -15,6 +15,7 @@ from palrnn.runs import Reconstruction
 from palrnn.searches.judge import Judgement
 from palrnn.searches.plan import Rung
 from palrnn.searches.space import Candidate
+from palrnn.sweeps import Task
 
 #: The columns of the table, as in table.csv.
 COLUMNS = (
@@ -78,11 +79,12 @@ class SearchResult(Display):
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """How far a candidate came: its last rung, and the checkpoint with its judgement there."""
+    """How far a candidate came: its last rung, and the checkpoint with its judgement there, by which task."""
 
     candidate: Candidate
     rung: int
     checkpoint: Checkpoint
+    task: Task
 
     @property
     def judgement(self) -> Judgement:
@@ -165,12 +167,12 @@ def reasons(order: list[Standing], plan: list[Rung]) -> str:
     ]
     if len(final) > 1:
         said.append(
-            f"The runner-up, candidate {final[1].candidate.number}, {_behind(final[1].judgement, found)}."
+            f"The runner-up, candidate {final[1].candidate.number}, {compared(final[1].judgement, found)}."
         )
     return " ".join(said)
 
 
-def _behind(second: Judgement, first: Judgement) -> str:
+def compared(second: Judgement, first: Judgement) -> str:
     """Return where ``second`` is behind ``first``: the first thing in which they differ."""
     if second.grade != first.grade:
         return f"is {second.verdict}"

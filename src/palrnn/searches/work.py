@@ -3,8 +3,7 @@
 The result is a checkpoint of the model whose notes hold the judgement. A rung starts from the parameters of
 the last one with a fresh schedule of the learning rate (a warm restart, Loshchilov and Hutter, 2017), so that
 every rung ends with a model that is worth judging. The last rung keeps the best of five measured on the way.
-At the end the winner learns from all rows, those that judged candidates among them: what is seen only there,
-such as the second lobe of an attractor that rarely changes over, would otherwise be lost.
+At the end the winner and its rival learn from all rows, those that judged candidates among them (`ending`).
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from palrnn.sweeps import Kind, Task
 
 DATA = Kind("data", "palrnn.searches.work:missing_data", ".safetensors", archived=False)
 CANDIDATE = Kind("candidate", "palrnn.searches.work:train_candidate", ".safetensors")
+JUDGEMENT = Kind("judgement", "palrnn.searches.work:judge_by_all_rows")
 
 #: To be raised when candidates are taught or judged otherwise: a search that goes on makes them again then.
 RULES = 2
@@ -71,12 +71,37 @@ def final_task(candidate: Candidate, plan: list[Rung], data: Task, dt: float | N
     return Task(CANDIDATE, settings, {"data": data, "before": last}, cost=last.cost, label=label)
 
 
+def rival_task(candidate: Candidate, plan: list[Rung], data: Task, dt: float | None) -> Task:
+    """The training of the usual settings from the beginning, on all rows, as long as the winner's end."""
+    last = candidate_task(candidate, plan, len(plan) - 1, data, dt)
+    settings = {**last.settings, "rung": 0, "whole": True}
+    label = f"candidate {candidate.number}, afresh on all rows"
+    return Task(CANDIDATE, settings, {"data": data}, cost=last.cost, label=label)
+
+
+def judgement_task(model: Task, data: Task) -> Task:
+    """The judgement of a candidate's model by all rows to train on."""
+    same = {name: model.settings[name] for name in ("lags", "delay", "rules")}
+    settings = {**same, "long_steps": LONG_STEPS}
+    return Task(JUDGEMENT, settings, {"data": data, "model": model}, label=f"{model.label}, judged by these")
+
+
 def train_candidate(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     """Train and judge a candidate; ``inputs`` are the series and the checkpoint of the rung before."""
-    series = inputs["data"]
-    data = parts(unpack(series), settings["lags"], settings["delay"], unpack_inputs(series))
+    data = _parts(settings, inputs["data"])
     before = checkpoint_from_bytes(inputs["before"]) if "before" in inputs else None
     return trained(settings, data, before)
+
+
+def judge_by_all_rows(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
+    """Judge a model by all rows to train on; ``inputs`` are the series and the model's checkpoint."""
+    data = _parts(settings, inputs["data"]).of_all_rows()
+    drift = checkpoint_from_bytes(inputs["model"]).drift
+    return judge_model(drift, data, long_steps=settings["long_steps"]).to_dict()
+
+
+def _parts(settings: dict[str, Any], series: bytes) -> Parts:
+    return parts(unpack(series), settings["lags"], settings["delay"], unpack_inputs(series))
 
 
 def missing_data(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
