@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from palrnn.data.standardize import Standardizer
 from palrnn.engine.checks import Floats, as_float, as_int, as_trials
@@ -32,7 +32,7 @@ def autocorrelation(x: ArrayLike | Sequence[ArrayLike], lags: int) -> Floats:
     for trial in trials:
         seen = ~np.isnan(trial)
         products += _lagged(np.where(seen, standard.transform(trial), 0.0), lags)
-        pairs += np.round(_lagged(seen.astype(np.float64), lags))
+        pairs += _pairs(seen, lags)
     covariance = products / np.maximum(pairs, 1.0)
     return covariance / covariance[0]
 
@@ -81,6 +81,13 @@ def _period(memory: Floats) -> int:
         return 0
     end = rise + int(forgotten[rise:].argmax()) if forgotten[rise:].any() else len(memory)
     return rise + int(memory[rise:end].argmax())
+
+
+def _pairs(seen: NDArray[np.bool_], lags: int) -> Floats:
+    """Return how many pairs of rows are seen at each lag, ``(lags + 1, N)``, or ``(lags + 1, 1)`` if all."""
+    if seen.all():
+        return np.maximum(len(seen) - np.arange(lags + 1.0), 0.0)[:, None]
+    return np.round(_lagged(seen.astype(np.float64), lags))
 
 
 def _lagged(x: Floats, lags: int) -> Floats:

@@ -90,6 +90,30 @@ def spectrum_floor(
     return _floor(couples, length, lambda a, b: spectrum_distance(a, b, sigma=sigma))
 
 
+def score_floors(
+    source: System | ArrayLike,
+    *,
+    delay: int | None = None,
+    bins: int,
+    smoothing: float,
+    protocol: str,
+    **how: Any,
+) -> tuple[Floor, Floor]:
+    """Return `dstsp_floor` and `spectrum_floor` of the same stretches, which take the longest to simulate.
+
+    ``how`` are their settings in common: ``length``, ``pairs``, ``dt``, ``process_std`` and ``seed``.
+    """
+    counting: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol, "delay": delay}
+    if not isinstance(source, System):
+        # stretches that vary in a delay space are not the same as those that vary
+        return dstsp_floor(source, **how, **counting), spectrum_floor(source, **how)
+    couples = _couples(source, **how)
+    return (
+        _floor(couples, how["length"], lambda a, b: dstsp(a, b, **counting).value),
+        _floor(couples, how["length"], spectrum_distance),
+    )
+
+
 def _floor(
     couples: list[tuple[Floats, Floats]], length: int, score: Callable[[Floats, Floats], float]
 ) -> Floor:

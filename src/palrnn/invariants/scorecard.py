@@ -17,7 +17,7 @@ from palrnn.engine.display import Display, curves_svg
 from palrnn.engine.plain import plain
 from palrnn.engine.seeds import generator
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
-from palrnn.invariants.floors import SETTLE, Floor, dstsp_floor, spectrum_floor
+from palrnn.invariants.floors import SETTLE, Floor, score_floors
 from palrnn.invariants.free_run import drives_from
 from palrnn.invariants.lyapunov import HowMany, LyapunovSpectrum, reference_spectrum
 from palrnn.invariants.over_starts import StartScores, scores_over_starts
@@ -214,13 +214,9 @@ def scorecard(
     run["k"] = asked
     hard = quantities_of_interest(drift, truth, **run)
     sampled = quantities_of_interest(model, truth, **run) if isinstance(model, PALRNN) else None
-    floor: dict[str, Any] = {
-        "length": steps,
-        "pairs": pairs,
-        "dt": dt,
-        "process_std": process_std,
-        "seed": seed,
-    }
+    places, rhythms = score_floors(
+        source, length=steps, pairs=pairs, dt=dt, process_std=process_std, seed=seed, **common
+    )
     scale = standardizer or Standardizer(np.zeros(drift.observed_dim), np.ones(drift.observed_dim))
     own = scale.transform(truth)
     rows = spread_rows(own, as_int(starts, "starts", least=10))
@@ -232,8 +228,8 @@ def scorecard(
     return Scorecard(
         hard=hard,
         sampled=sampled,
-        dstsp_floor=dstsp_floor(source, **floor, **common),
-        spectrum_floor=spectrum_floor(source, **floor),
+        dstsp_floor=places,
+        spectrum_floor=rhythms,
         reference_exponents=known,
         lyapunov=lyapunov,
         prediction=prediction_error(
