@@ -100,6 +100,7 @@ def test_a_segment_outside_the_series_is_an_error_in_one_line(capsys, folder):
     assert "start 290 and steps 40 do not fit a series of 300 rows" in errors
 
 
+@pytest.mark.slow
 def test_a_model_too_large_for_matrices_is_compared_without_them(drift):
     model = PALRNN(drift, 0.2, 0.2, 0.2)
     x = model.sample([0.1, 0.2], 60, seed=1).observations

@@ -115,6 +115,7 @@ def test_a_folder_refuses_other_settings_and_keeps_its_own(tuned, capsys):
     assert {file.name: file.read_bytes() for file in run.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_comparison_has_a_folder_for_each_configuration_and_can_be_repeated(files, capsys):
     model, x, run = files
     words = ("--configuration", "compare", "--beta", 10, "--beta", 100, "--json")

@@ -178,6 +178,7 @@ def test_no_spread_around_teacher_forcing_covers_them():
     assert covered(errors_and_draws(20, gibbs_posterior, forcing=1, prior_std=10.0))[0] < 0.3
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_parameters_of_a_switching_model():
     known, inside = truth("alrnn"), []
     start = known.drift.with_theta(known.drift.theta * 0.9)

@@ -21,7 +21,8 @@ from palrnn.inference.smoothing import drawn_paths
 
 TARGETS = ("paper", "exact")
 # gated, observed, latent
-SIZES = [(0, 1, 1), (1, 1, 1), (2, 2, 2), (3, 2, 6), (0, 2, 11), (10, 3, 30), (5, 4, 7), (66, 2, 71)]
+SIZES = [(0, 1, 1), (1, 1, 1), (2, 2, 2), (3, 2, 6), (0, 2, 11), (10, 3, 30), (5, 4, 7)]
+SIZES += [pytest.param((66, 2, 71), marks=pytest.mark.slow)]
 
 
 def twins(gated, observed, latent, gate_std=0.5):

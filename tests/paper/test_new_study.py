@@ -104,6 +104,7 @@ def test_it_is_run_counted_tabulated_drawn_and_told(tmp_path: Path, preset: Path
     assert "- **Coins**: 3 were thrown.\n" in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("coins")
 def test_it_joins_a_folder_of_results_from_before_it_was_there(tmp_path: Path, preset: Path, capsys) -> None:
     folder = tmp_path / "run"

@@ -197,6 +197,7 @@ MORE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["diverged", "one column", "64 columns", "side by side"])
 def test_every_kind_of_run_fits_a_phone_and_then_a_desk(
     browser: Chromium, pages: dict[str, Path], name: str

@@ -84,6 +84,7 @@ def test_evaluate_and_filter_know_it(folder, tmp_path, capsys):
     assert run("filter", folder, "--steps", 20, "--particles", 8, "-o", tmp_path / "filter", "-q") == 0
 
 
+@pytest.mark.slow
 def test_the_tune_command_knows_it_and_goes_on_where_it_stopped(folder, tmp_path):
     tuned = tmp_path / "tuned"
     sizes = {"length": 8, "iterations": 2, "windows": 4, "particles": 8, "paths": 2, "heldout-windows": 4}

@@ -73,6 +73,7 @@ def test_the_geometry_has_all_its_numbers_and_the_gates_in_them(folder, family):
     assert (np.abs(observed[gates]).max(axis=1) > 0).all()
 
 
+@pytest.mark.slow
 def test_a_report_leaves_out_what_takes_minutes_and_says_how_to_get_it(folder, tmp_path, capsys):
     words = ("report", folder / "shallow", "--config", folder / "tiny.toml", "-o", tmp_path / "short.html")
     assert run(*words) == 0

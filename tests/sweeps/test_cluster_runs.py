@@ -53,6 +53,7 @@ def test_a_sweep_completes_though_a_worker_is_killed_and_equals_the_local_one(tm
     assert result_files(folder) == result_files(tmp_path / "local")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)  # many workers have to start
 def test_failures_and_deadly_tasks_stay_single_and_a_killed_coordinator_is_continued(
     tmp_path, cluster

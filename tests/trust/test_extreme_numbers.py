@@ -14,10 +14,12 @@ def tried():
     return list(cases())
 
 
+@pytest.mark.slow
 def test_every_extreme_gives_finite_numbers_or_an_error_that_says_why(tried):
     assert [case for case in tried if case.fault] == []
 
 
+@pytest.mark.slow
 def test_most_extremes_are_computed_not_refused(tried):
     # gains of 1000 and learning rates of 10^6 may be refused; noises and shapes may not
     assert sum(case.refused for case in tried) < 0.15 * len(tried)

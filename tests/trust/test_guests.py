@@ -106,6 +106,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.slow
 def test_a_notebook_runs_from_top_to_bottom(tmp_path):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")

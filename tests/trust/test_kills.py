@@ -15,9 +15,8 @@ from torture.run import ROOT
 @pytest.mark.parametrize(
     "command",
     [
-        "search",
         "zoo",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("tune", "geometry", "report")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("search", "tune", "geometry", "report")),
     ],
 )
 def test_a_killed_command_continues_to_the_same_bytes(tmp_path, command):

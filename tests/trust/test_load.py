@@ -6,9 +6,12 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from torture.run import ROOT
 
 
+@pytest.mark.slow
 def test_a_sweep_over_dying_workers_gives_every_result_once(tmp_path):
     words = ["local", str(tmp_path / "sweep"), "--tasks", "150", "--every", "0.6"]
     done = subprocess.run(

@@ -11,6 +11,7 @@ import pytest
 from torture.run import ROOT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_of_two_writers_one_is_refused_and_the_folder_is_the_others(tmp_path, pairs):
     # the first pair trains; the torture races many, of all commands

@@ -41,6 +41,7 @@ def test_some_mutations_are_harmless_so_that_the_fuzzer_reaches_behind_the_first
     assert all(count["read"] > 0 for count in seen["files"].values())
 
 
+@pytest.mark.slow
 def test_files_that_claim_terabytes_are_refused_by_every_reader_in_little_memory(tmp_path):
     words = [sys.executable, "-m", "torture.claims", str(tmp_path)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)

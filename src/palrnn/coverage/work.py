@@ -21,6 +21,8 @@ from palrnn.sweeps import Kind, Task
 MODEL = Kind("model", "palrnn.coverage.work:train_model", ".safetensors")
 MEMBER = Kind("member", "palrnn.coverage.work:train_varied", ".safetensors", archived=False)
 BARS = Kind("bars", "palrnn.coverage.work:make_bars")
+#: To be raised when a method makes other bars of the same data: a study that goes on makes them again then.
+RULES = {"likelihood": 2, "observed": 2}
 #: Of the intervals.
 LEVELS = (0.5, 0.9)
 
@@ -36,6 +38,8 @@ def bars_task(model: Task, method: str, warm_updates: int, models: int, draws: i
     """Error bars around that model by one method."""
     amount = {"warm_updates": warm_updates, "models": models, "draws": draws}
     settings = {**model.settings, "method": method} | amount
+    if method in RULES:
+        settings["rules"] = RULES[method]
     needs = {"model": model}
     if method == "varied":
         needs |= member_tasks(model, models)

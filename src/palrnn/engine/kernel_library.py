@@ -22,7 +22,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.environment import lookup_environment
-from numba.core.typed_passes import AnnotateTypes, InlineOverloads, NativeLowering
+from numba.core.typed_passes import AnnotateTypes, InlineOverloads, NativeLowering, NopythonRewrites
 from numba.core.untyped_passes import (
     FindLiterallyCalls,
     InlineClosureLikes,
@@ -33,8 +33,9 @@ from numba.core.untyped_passes import (
     WithLifting,
 )
 
-#: What kernels have no use for: closures, context managers, calls that Numba is told to inline, literals.
-#: Each costs a look at the whole function, and Numba's account of it; code that needs one does not compile.
+#: What kernels have no use for: closures, context managers, calls that Numba is told to inline, literals,
+#: sums of whole arrays in one loop. Each costs a look at the whole function, and Numba's account of it; code
+#: that needs one does not compile, but for such sums, which are made one after the other.
 _LEFT_OUT = {
     FindLiterallyCalls,
     InlineClosureLikes,
@@ -43,6 +44,7 @@ _LEFT_OUT = {
     LiteralPropagationSubPipelinePass,
     LiteralUnroll,
     MakeFunctionToJitFunction,
+    NopythonRewrites,
     WithLifting,
 }
 
