@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,13 @@ from hypothesis import settings
 
 # what JAX compiles here runs a few times: optimising it takes longer than it saves
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+# Tests start about a hundred processes. Where Python is told to write no bytecode, each would read all
+# sources anew, for half a second: they share bytecode in a place of its own.
+if sys.dont_write_bytecode and "PYTHONPYCACHEPREFIX" not in os.environ:
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="palrnn-bytecode-")
+    atexit.register(shutil.rmtree, os.environ["PYTHONPYCACHEPREFIX"], ignore_errors=True)
 
 # the first example of a test may compile a kernel, and a busy machine is no failure; the same examples every
 # time

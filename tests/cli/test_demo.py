@@ -15,6 +15,7 @@ from palrnn.runs import Reconstruction
 _SMALL = {"iterations": 6, "windows": 32, "particles": 128, "heldout_windows": 40}
 
 
+@pytest.mark.slow
 def test_a_small_demo_writes_a_run_and_a_report(tmp_path, capsys):
     TINY.to_toml(tmp_path / "tiny.toml")
     words = ("demo", "-o", tmp_path / "demo", "--updates", 200, "--config", tmp_path / "tiny.toml")

@@ -133,6 +133,7 @@ def test_a_comparison_has_a_folder_for_each_configuration_and_can_be_repeated(fi
         assert (again / name).read_bytes() == (run / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_the_chosen_model_is_judged_on_the_scale_that_it_was_tuned_on(files, capsys, monkeypatch):
     model, x, run = files
     monkeypatch.setattr(Comparison, "chosen", "beta-100")  # whatever its dynamics

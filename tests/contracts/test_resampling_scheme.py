@@ -37,7 +37,7 @@ def ancestors_of(name, weights, n, rng):
 
 
 @every_scheme
-@pytest.mark.parametrize("n", [1, 7, 10])
+@pytest.mark.parametrize("n", [1, pytest.param(7, marks=pytest.mark.slow), 10])
 def test_the_expected_number_of_offspring_is_proportional_to_the_weight(name, n):
     rng, runs = np.random.default_rng(0), 20_000
     weights = np.array([0.0, 0.31, 0.02, 0.5, 0.17, 0.0])

@@ -130,6 +130,7 @@ def test_the_scale_of_the_noise_can_be_given():
     np.testing.assert_allclose(residuals.std(axis=0), [0.02, 0.04, 0.0], rtol=4 / np.sqrt(40_000), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_reference_deviations_are_those_of_the_attractor():
     # a long trajectory of SciPy's, thinned; literature gives 7.9, 9.0, 8.6 for Lorenz-63
     times = np.arange(0.0, 400.0, 0.05)

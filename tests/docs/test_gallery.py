@@ -33,8 +33,8 @@ def santafe_laser():
 """
 
 
-# each trains models for a quarter of a minute
-_SLOW = ("duffing", "shallow")
+# each takes five seconds to a quarter of a minute
+_SLOW = ("attractor", "duffing", "gaps", "shallow", "two_geometries")
 
 
 @pytest.mark.parametrize(

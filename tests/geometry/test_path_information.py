@@ -235,6 +235,7 @@ def kalman_products(model, x, codes, vectors):
     return np.stack([np.asarray(product(jnp.asarray(v))) for v in vectors])
 
 
+@pytest.mark.slow
 def test_a_longer_path_of_a_wider_network_agrees_with_jax():
     model = diagonal_model(4, latent=12, observed=3)
     x, codes, _ = case(model, times=60)

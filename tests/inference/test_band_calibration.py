@@ -20,6 +20,7 @@ def made(count, factor, seed):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worst", [3.0, 0.5])
 def test_the_factor_that_bands_lack_is_found_by_lead(worst):
     factor = np.linspace(1.0, worst, STEPS)

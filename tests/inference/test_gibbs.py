@@ -127,7 +127,7 @@ def test_gates_pairs_of_gates_and_states_are_those_of_the_grid(method, gated, ob
         np.testing.assert_allclose(standard_scores(np.array(drawn), truth), 0.0, atol=4.5)
 
 
-@pytest.mark.parametrize("particles", [2, pytest.param(5, marks=pytest.mark.slow), LANES + 3])
+@pytest.mark.parametrize("particles", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (5, LANES + 3))])
 def test_the_chain_forgets_a_bad_start_and_is_exact_with_few_particles(particles):
     model = gated_model(2, observed=1, latent=2)
     x = drawn_series(model, 12)

@@ -128,6 +128,7 @@ def test_a_run_killed_in_the_middle_continues_to_the_same_files(
     assert found == {name: whole[name] for name in found}
 
 
+@pytest.mark.slow
 def test_figures_and_summary_come_from_the_tables_alone(smoke: Path, tmp_path: Path) -> None:
     folder = tmp_path / "tables"
     folder.mkdir()
@@ -191,6 +192,7 @@ def test_an_archive_of_other_settings_is_not_used(smoke: Path, tmp_path: Path) -
     assert kinds == {"toy", "floor"}
 
 
+@pytest.mark.slow
 def test_the_command_runs_on_a_cluster_as_well(tmp_path: Path, smoke: Path) -> None:
     folder = tmp_path / "cluster"
     with running_cluster(tmp_path, workers=1) as made:

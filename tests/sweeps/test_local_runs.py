@@ -92,7 +92,7 @@ def stop(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
     process.communicate(timeout=120)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_stopped_run_continues_and_gives_the_files_of_an_uninterrupted_one(tmp_path, how) -> None:
     folder, diary, gate = tmp_path / "stopped", tmp_path / "diary", tmp_path / "gate"
     settings = {"seconds": 0.1, "diary": str(diary), "free": 5, "gate": str(gate)}

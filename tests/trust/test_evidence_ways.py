@@ -18,6 +18,7 @@ ways = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(ways)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", list(ways.WAYS))
 def test_every_way_is_unbiased(way):
     model = gated_model(2, gate_std=0.3)

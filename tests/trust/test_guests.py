@@ -37,6 +37,7 @@ def test_a_pool_of_fresh_processes_gives_what_one_process_gives():
         assert list(pool.map(trained, (1, 2))) == [trained(1), trained(2)]
 
 
+@pytest.mark.slow
 def test_joblib_gives_what_one_process_gives():
     joblib = pytest.importorskip("joblib")
     found = joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(trained)(seed) for seed in (1, 2))

@@ -16,6 +16,7 @@ def differences():
     )
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_threads(differences):
     assert set(differences["two"].values()) == {0.0}
 

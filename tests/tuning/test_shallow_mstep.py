@@ -73,6 +73,7 @@ def test_it_raises_the_expected_log_likelihood_and_comes_near_the_truth(clipped,
         assert loss(found.theta)[0] < loss(truth.drift.theta)[0] + size / 2 / 3000
 
 
+@pytest.mark.slow
 @either_form
 def test_evidence_rises_from_a_wrong_start(clipped):
     truth, _, sample = drawn(clipped, 400)
