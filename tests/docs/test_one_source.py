@@ -263,3 +263,48 @@ def test_what_a_missing_zero_exponent_means_follows_from_the_flows():
     score, floor = said(TRAINING, r"Lorenz84 with D_stsp ([\d.]+), where the floor is (\d+\.\d+)")
     model = found["Lorenz84"]
     assert (score, floor) == (f"{model['dstsp']:.2f}", f"{model['floor']:.2f}")
+
+
+def coverage_rows(name: str) -> list[dict[str, str]]:
+    with open(ROOT / "results" / "coverage" / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_recommended_intervals_of_parameters_cover_what_their_page_says():
+    rows = [row for row in coverage_rows("methods.csv") if row["rows"] == "5000"]
+    found = [row for row in rows if row["method"] == "likelihood"]
+    assert len(found) == 16
+    assert {int(row["datasets"]) for row in found} == {100}
+    words = r"90 % intervals cover (\d+) to (\d+) % of what is asked and its 50 % intervals (\d+) to (\d+) %"
+    wide = [100 * float(row["covered 0.9"]) for row in found]
+    half = [100 * float(row["covered 0.5"]) for row in found]
+    shown = [f"{value:.0f}" for value in (min(wide), max(wide), min(half), max(half))]
+    assert list(said(DOCS / "uncertainty.md", words)) == shown
+    # 90 of 100 data sets, within three errors of so many
+    assert min(wide) > 90 - 3 * 3
+    assert max(wide) < 90 + 3 * 3
+
+
+def test_intervals_of_exponents_hold_what_their_page_says():
+    rows = {
+        (row["truth"], row["observation"]): row
+        for row in coverage_rows("methods.csv")
+        if row["asked"] == "exponent"
+    }
+    assert {int(row["datasets"]) for row in rows.values()} == {10}
+    words = r"in (\d+) of 10 clean data sets of Lorenz-63, in (\d+) of 10 .*? and in (\d+) of 10 of Rössler"
+    held = [round(10 * float(rows[key]["covered 0.9"])) for key in
+            (("lorenz63", "0"), ("lorenz63", "0.1"), ("rossler", "0.1"))]  # fmt: skip
+    assert [int(each) for each in said(DOCS / "uncertainty.md", words)] == held
+
+
+def test_bands_and_scores_of_forecasts_are_those_of_the_table():
+    rows = {(row["forecaster"], float(row["until"])): row for row in coverage_rows("forecasts.csv")}
+    ours, theirs = "ensemble, calibrated", "echo-state networks"
+    hold = [100 * float(row["coverage"]) for (name, _), row in rows.items() if name == ours]
+    low, high = said(DOCS / "uncertainty.md", r"bands of the ensemble hold (\d+) to (\d+) % up to two")
+    assert (int(low), int(high)) == (round(min(hold)), round(max(hold)))
+    pair = r"\(([\d.]+) and ([\d.]+)"
+    words = rf"up to one Lyapunov time {pair}\), and \*behind\* .*? {pair} at two"
+    scores = [f"{float(rows[name, until]['crps']):.3f}" for until in (1.0, 2.0) for name in (ours, theirs)]
+    assert list(said(DOCS / "uncertainty.md", words)) == scores

@@ -33,9 +33,9 @@ from numba.core.untyped_passes import (
     WithLifting,
 )
 
-#: What kernels have no use for: closures, context managers, calls that Numba is told to inline, literals,
-#: sums of whole arrays in one loop. Each costs a look at the whole function, and Numba's account of it; code
-#: that needs one does not compile, but for such sums, which are made one after the other.
+#: What kernels have no use for: closures, context managers, calls that Numba is told to inline, literals, and
+#: expressions of whole arrays made into one loop. Each costs a look at the whole function, and Numba's own
+#: account of it; code that needs one does not compile, but for such expressions: each operation has a loop.
 _LEFT_OUT = {
     FindLiterallyCalls,
     InlineClosureLikes,

@@ -105,7 +105,7 @@ def reconstruct(
     dataset = prepared(x, data, known, "the run was trained on")
     if config is None and before is not None:
         config = before.training
-    config = _config(dataset, config or TrainConfig(), training, model)
+    config = usual_config(dataset, training, config, model)
     if on_data is not None:
         on_data(dataset, config)
     record = RunRecord.of(dataset, config)
@@ -190,27 +190,36 @@ def prepared(x: Any, given: Mapping[str, Any], known: dict[str, Any], work: str,
     return dataset
 
 
-def has_few_columns(dataset: Dataset) -> bool:
+def has_few_columns(dataset: Dataset, lags: int | None = None) -> bool:
     """Return whether there are so few columns that a shallow PLRNN may be the better model.
 
-    Its state is what is observed: of a single column, or one with its past, that is rarely all there is.
+    Its state is what is observed: of a single column, or one with its past (``lags``, those of the data set
+    unless given), that is rarely all there is.
     """
-    return 2 <= len(dataset.columns) <= _FEW_COLUMNS and dataset.lags == 1
+    return 2 <= len(dataset.columns) <= _FEW_COLUMNS and (dataset.lags if lags is None else lags) == 1
 
 
-def _config(
-    dataset: Dataset, config: TrainConfig, given: dict[str, Any], model: Surrogate | None
+def usual_config(
+    dataset: Dataset,
+    given: dict[str, Any],
+    config: TrainConfig | None = None,
+    model: Surrogate | None = None,
+    lags: int | None = None,
 ) -> TrainConfig:
-    """Return the settings of training, with what nobody has given chosen to suit the data."""
+    """Return the settings of training, with what nobody has given chosen to suit the data.
+
+    ``lags`` are those that a data set without any is to have.
+    """
+    config, lags = config or TrainConfig(), lags or dataset.lags
     if model is not None:
         sizes = {"latent_dim": model.latent_dim, "gated": model.gated, "hidden": None}
         given |= {"family": family_name(model), **sizes}
     known = config.model_fields_set | given.keys()
     choices: dict[str, Any] = {"sequence_length": dataset.sequence_length(config.sequence_length)}
     sized = known & {"family", "latent_dim", "gated", "hidden"}
-    if is_short(dataset) and has_few_columns(dataset) and not sized:
+    if is_short(dataset) and has_few_columns(dataset, lags) and not sized:
         choices |= _OF_SHORT
-    elif dataset.lags > 1:
+    elif lags > 1:
         choices["forcing"] = _OF_PAST
     if known & {"alpha", "final_alpha", "alpha_schedule"}:
         choices.pop("forcing", None)
@@ -223,7 +232,7 @@ def _config(
     if not known & {"keep", "evaluate_every"} and isinstance(updates, int) and updates >= _LONG_TRAINING:
         choices |= {"keep": "best", "evaluate_every": updates // _MEASURED}
     chosen = config.changed(**({name: v for name, v in choices.items() if name not in known} | given))
-    return chosen.fitted(dataset.training[0].shape[1])
+    return chosen.fitted(dataset.training[0].shape[1] // dataset.lags * lags)
 
 
 def is_short(dataset: Dataset) -> bool:

@@ -1,12 +1,12 @@
 """The end of a search: its winner and the usual settings learn from all rows, and the better one is kept.
 
 Candidates were judged by rows that they had not seen, which is fair and costs them these rows. At the end the
-winner learns from all rows, for as long as its last rung took. So does a *rival*, the settings that
-`reconstruct` would take, from the beginning: where a series does something only once, such as entering its
-second lobe late, candidates had to be chosen by what they could not know, and a search would otherwise end
-worse than one training without it. Both are then judged by all rows (`Parts.of_all_rows`). Rows that both
-have learned from cannot tell who generalises, but they tell who lives, and whose free run goes where the
-whole series does: the rival must be graded better there, or nearer by more than chance, to be kept instead.
+winner learns from all rows, for as long as its last rung took. So does a *rival* from the beginning, with the
+settings that `reconstruct` would take: where a series does something only once, such as entering its second
+lobe late, candidates had to be chosen by what they could not know. Both are then judged by all rows of the
+longest trial (`Parts.of_all_rows`). Rows that both have learned from cannot tell who generalises, but they
+tell who lives, and whose free run goes where the whole series does. The loss decides (`Judgement.loss`), by
+more than chance; not the grade, whose floor is of stretches that may differ more than the two models do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from palrnn.engine.progress import Progress, quiet
 from palrnn.model import checkpoint_from_bytes
 from palrnn.searches.judge import Judgement
 from palrnn.searches.plan import Rung, spent_on
-from palrnn.searches.result import Standing, compared
+from palrnn.searches.result import Standing
 from palrnn.searches.space import Candidate
 from palrnn.searches.work import final_task, judgement_task, rival_task
 from palrnn.sweeps import Engine, Store, Task
@@ -26,9 +26,7 @@ MARGIN = 0.25
 
 
 def clearly_better(theirs: Judgement, ours: Judgement) -> bool:
-    """Return whether ``theirs`` has the better grade or more life, or of equals the clearly smaller loss."""
-    if theirs.key[:2] != ours.key[:2]:
-        return theirs.key[:2] < ours.key[:2]
+    """Return whether ``theirs`` has the clearly smaller loss: nearer to the data, fewer runs that end."""
     return theirs.loss < ours.loss - MARGIN
 
 
@@ -49,26 +47,31 @@ class Ending:
         fresh = rival_task(usual, self.plan, self.data, self.dt)
         dead = winner.checkpoint.training["diverged"]
         self._run([fresh] if dead else [ends, fresh])
-        found, words = (winner, "It was not trained further.") if dead else self._taught_all(winner, ends)
-        rival = self._standing(usual, fresh, len(self.plan))
-        if rival is not None:
-            duel = [judgement_task(each.task, self.data) for each in (found, rival)]
-            self._run(duel)
-            if all(map(self.store.has, duel)):
-                ours, theirs = (Judgement.from_dict(self.store.result(task)) for task in duel)
-                found, more = self._better(found, rival, ours, theirs)
-                words = f"{words} {more}"
+        found, words = (
+            (winner, "The winner was not trained further.") if dead else self._taught_all(winner, ends)
+        )
+        kept, more = self._better(found, self._standing(usual, fresh, len(self.plan)))
         report(total, total, figures)
-        return found, words
+        return kept, f"{words} {more}"
 
-    def _better(
-        self, found: Standing, rival: Standing, ours: Judgement, theirs: Judgement
-    ) -> tuple[Standing, str]:
+    def _better(self, found: Standing, rival: Standing | None) -> tuple[Standing, str]:
+        """Return which of the two is kept, and why in words."""
         usual = f"The usual settings, trained afresh for {self.plan[-1].updates:,} updates on all rows,"
-        if clearly_better(theirs, ours):
-            return rival, f"{usual} are kept instead: by all rows, the winner {compared(ours, theirs)}."
-        losses = f"a loss of {theirs.loss:.2f} against {ours.loss:.2f}"
-        return found, f"{usual} are not clearly better: by all rows, {theirs.grade}, {losses}."
+        if rival is None or rival.checkpoint.training["diverged"]:
+            return found, f"{usual} {'failed' if rival is None else 'diverged'}."
+        if found.checkpoint.training["diverged"]:
+            return rival, f"{usual} are kept instead."
+        duel = [judgement_task(each.task, self.data) for each in (found, rival)]
+        self._run(duel)
+        if not all(map(self.store.has, duel)):
+            return found, f"{usual} could not be judged by all rows."
+        ours, theirs = (Judgement.from_dict(self.store.result(task)) for task in duel)
+        better = clearly_better(theirs, ours)
+        which = "are kept instead" if better else "are not clearly better"
+        return (
+            rival if better else found,
+            f"{usual} {which}: by all rows {_scores(theirs)}; the winner {_scores(ours)}.",
+        )
 
     def _taught_all(self, winner: Standing, task: Task) -> tuple[Standing, str]:
         """Return the winner after its training on all rows, or as it was if it got worse, and which in words.
@@ -79,12 +82,12 @@ class Ending:
         more = f"{self.plan[-1].updates:,} updates more on {rows}"
         found = self._standing(winner.candidate, task, winner.rung)
         if found is None:
-            return winner, f"It is as it was: {more}, failed."
+            return winner, f"The winner is as it was: {more}, failed."
         before, after = winner.judgement, found.judgement
         worse = after.key[:2] > before.key[:2] or (after.grade == "not usable" and after.loss > before.loss)
         if found.checkpoint.training["diverged"] or worse:
-            return winner, f"It is as it was: after {more}, it was {after.verdict}."
-        return found, f"It had {more}."
+            return winner, f"The winner is as it was: after {more}, it was {after.verdict}."
+        return found, f"The winner had {more}."
 
     def _standing(self, candidate: Candidate, task: Task, rung: int) -> Standing | None:
         """Return what a task came to, None if it failed."""
@@ -95,3 +98,8 @@ class Ending:
 
     def _run(self, tasks: list[Task]) -> None:
         run_tasks(tasks, self.store, self.engine, retry_failed=True, close=False, progress=quiet)
+
+
+def _scores(found: Judgement) -> str:
+    alive = f"{found.alive} of {found.starts} runs move on"
+    return f"D_stsp {found.dstsp:.2f}, D_H {found.spectrum_distance:.2f}, {alive}"

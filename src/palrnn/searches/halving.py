@@ -17,12 +17,13 @@ from palrnn.data.source import IN_MEMORY
 from palrnn.engine.checks import as_float, as_int
 from palrnn.engine.folders import writable_folder
 from palrnn.engine.progress import Progress, listening
+from palrnn.engine.seeds import kernel_seed
 from palrnn.engine.text import quoted
 from palrnn.forcing import TrainConfig
 from palrnn.model import Forcing, checkpoint_from_bytes
 from palrnn.model.surrogate import family
 from palrnn.runs import Reconstruction, RunRecord, SearchTable
-from palrnn.runs.training import has_few_columns, input_noise, is_short, prepared
+from palrnn.runs.training import has_few_columns, input_noise, prepared, usual_config
 from palrnn.searches.checks import check_candidates, most_past
 from palrnn.searches.ending import Ending
 from palrnn.searches.folder import SearchFolder, SearchSettings
@@ -127,8 +128,7 @@ def search(
                 order = _Halving(*work).order(
                     drawn, pack(trials, drives), report, announce or (lambda _: None)
                 )
-                usual = drawn[_usual_number(dataset, drawn)]
-                kept, end = Ending(*work).best(order[0], usual, report)
+                kept, end = Ending(*work).best(order[0], _usual(dataset, chosen, drawn), report)
                 why = f"{reasons(order, plan)} {end}"
             if kept.rung == len(plan):  # the rival has a row of its own
                 order = [kept, *order]
@@ -199,10 +199,20 @@ class _Halving:
         )
 
 
-def _usual_number(dataset: Dataset, drawn: Sequence[Candidate]) -> int:
-    """Return which of the first two candidates has the settings that `reconstruct` would take."""
-    weak = (is_short(dataset) and has_few_columns(dataset)) or dataset.lags > 1 or drawn[0].lags > 1
-    return 1 if weak else 0
+def _usual(dataset: Dataset, chosen: SearchSettings, drawn: Sequence[Candidate]) -> Candidate:
+    """Return the candidate with the settings that `reconstruct` would take, after all that were drawn.
+
+    Of values to choose from it has the first, and a family among those of the search.
+    """
+    number, lags = len(drawn), drawn[0].lags
+    given = {name: values[0] for name, values in (chosen.choices or {}).items()}
+    first, *others = chosen.families
+    config = usual_config(dataset, given if others else given | {"family": first}, lags=lags)
+    if config.family not in chosen.families:
+        config = usual_config(dataset, given | {"family": first}, lags=lags)
+    training = config.model_dump(mode="json", exclude=set(OWN - {"family"}))
+    seed = kernel_seed(chosen.seed, "candidates", number)
+    return Candidate(number, training | {"seed": seed}, lags, drawn[0].delay)
 
 
 def _best(winner: Standing, table: SearchTable, dataset: Dataset, x: Any, inputs: Any) -> Reconstruction:

@@ -122,7 +122,7 @@ def judge_model(
     life = viability(model, points, long_steps, inputs=drives, data=data.seen)
     level = noise_level(data.longest)
     noise = level if (level > _SEEN_NOISE * np.nanstd(data.longest, axis=0)).any() else None
-    length = min(len(data.reference), len(data.longest) // 2)
+    length = min(data.floor_rows or len(data.reference), len(data.longest) // 2)
     delay = delay_for(data.longest)
     delay = None if delay is None else min(delay, (length - 1) // 3)
     scores = scores_over_starts(

@@ -25,7 +25,7 @@ from palrnn.invariants.state_space import delay_for
 #: The part of the longest trial that judges, the most rows of it that are of use, and the fewest.
 FRACTION, MOST_ROWS, LEAST_ROWS = 0.2, 9000, 40
 #: The most rows that judge where all do.
-MOST_JUDGING = 100_000
+MOST_JUDGING = 30_000
 #: The most blocks; of several, the fewest rows that judge in each, and how many delays they are at least.
 BLOCKS, BLOCK_ROWS, BLOCK_DELAYS = 4, 250, 10
 # the part of a block that the past of its first rows may take, which is lost to learning
@@ -44,7 +44,8 @@ class Parts:
     their rows, for the region of the data. ``reference (T, N)`` are the rows that judge, raw and without the
     past, and ``longest`` the whole raw trial that they are of. Where something drives the system,
     ``fit_inputs`` and ``validation_inputs (T, K)`` are the inputs of the same rows, standardised, and
-    ``whole_inputs`` those of the trials.
+    ``whole_inputs`` those of the trials. Floors are of stretches of ``floor_rows``, or as long as
+    ``reference``.
     """
 
     fit: list[Floats]
@@ -57,14 +58,24 @@ class Parts:
     fit_inputs: list[Floats] | None = None
     validation_inputs: Floats | None = None
     whole_inputs: list[Floats] | None = None
+    floor_rows: int | None = None
 
     def of_all_rows(self) -> Parts:
-        """Return the same with all rows of the longest trial as those that judge, the last of very many."""
+        """Return the same with all rows of the longest trial as those that judge, the last of very many.
+
+        Floors stay those of the validation rows: of the whole there is no second one.
+        """
         place = int(np.argmax([len(trial) for trial in self.whole]))
         rows = slice(-min(MOST_JUDGING, len(self.whole[place])), None)
         along = None if self.whole_inputs is None else self.whole_inputs[place][rows]
         reference = self.longest[-len(self.whole[place]) :][rows]
-        return replace(self, validation=self.whole[place][rows], reference=reference, validation_inputs=along)
+        return replace(
+            self,
+            validation=self.whole[place][rows],
+            reference=reference,
+            validation_inputs=along,
+            floor_rows=len(self.reference),
+        )
 
 
 def raw_training(dataset: Dataset) -> list[Floats]:

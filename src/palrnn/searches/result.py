@@ -32,7 +32,8 @@ class SearchResult(Display):
 
     - ``best``: the winner, with which everything can be done that `reconstruct`'s result can do.
     - ``table``: a row (a dictionary of plain values) for each candidate, the best first, ready for a data
-      frame; scores are those of the validation rows.
+      frame; scores are those of the validation rows, from which only the usual settings, where they were
+      kept in the end (in a rung after the last), have learned.
     - ``why``: why the winner won, in words.
     - ``verdict``: what the winner comes to on the held-out part, which nothing was chosen by.
     - ``updates``: the budget, in updates of all candidates together.
@@ -167,12 +168,12 @@ def reasons(order: list[Standing], plan: list[Rung]) -> str:
     ]
     if len(final) > 1:
         said.append(
-            f"The runner-up, candidate {final[1].candidate.number}, {compared(final[1].judgement, found)}."
+            f"The runner-up, candidate {final[1].candidate.number}, {_behind(final[1].judgement, found)}."
         )
     return " ".join(said)
 
 
-def compared(second: Judgement, first: Judgement) -> str:
+def _behind(second: Judgement, first: Judgement) -> str:
     """Return where ``second`` is behind ``first``: the first thing in which they differ."""
     if second.grade != first.grade:
         return f"is {second.verdict}"

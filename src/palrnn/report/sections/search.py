@@ -21,8 +21,8 @@ _HEADER = (
     "Search",
     order=55,
     lead="Settings that were tried, judged on a fifth of the training part that none of them learned from. "
-    "Of each rung a third went on; in the end the winner learned from that fifth, too, and the usual "
-    "settings beside it. The held-out part has chosen nothing.",
+    "Of each rung a third went on; in the end the winner learned from that fifth, too, and so did the usual "
+    "settings, which have a row only where they were kept. The held-out part has chosen nothing.",
 )
 def search(runs: Sequence[Run]) -> list[Block]:
     """Return the table of every run that came from a search."""
