@@ -10,9 +10,10 @@ from command_line import call
 from oracles.forced_jacobian import gauss_newton
 from tiny_reconstruction import TINY
 
-from palrnn.data import lorenz63
-from palrnn.model import Forcing
+from palrnn.data import Standardizer, lorenz63
+from palrnn.model import Forcing, initial_alrnn
 from palrnn.runs import Reconstruction
+from palrnn.runs.view import LONG, left_out
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::palrnn.geometry.IndefiniteInformationWarning"),
@@ -93,3 +94,13 @@ def test_shell_and_python_have_one_set_of_defaults(run, tmp_path, capsys):
     health = asked(capsys, "filter", run, "-o", tmp_path / "filter")
     assert health["log_evidence"] == model.filter().log_evidence
     assert (health["process_std"], health["observation_std"], health["gate_std"]) == (0.1, 0.1, 0.7)
+
+
+@pytest.mark.parametrize(("units", "kept"), [(40, True), (60, False)])
+def test_a_report_of_a_large_model_leaves_out_what_takes_minutes_unless_asked_for(units, kept):
+    data = lorenz63(500, seed=0)
+    model = initial_alrnn(units, 3, 10)
+    large = Reconstruction(model, Standardizer(np.zeros(3), np.ones(3)), data, dt=0.01)
+    assert left_out(large, None) == (() if kept else LONG)
+    assert left_out(large, True) == ()
+    assert left_out(large, False) == LONG

@@ -38,8 +38,8 @@ def report_command(
         bool | None,
         typer.Option(
             "--quick/--whole",
-            help="Leave out gates, geometry and tuning, or not. They take minutes for other families than "
-            "the AL-RNN, and are left out there unless asked for.",
+            help="Leave out gates, geometry and tuning, or not. They take minutes for models of more than 40 "
+            "units and for other families than the AL-RNN, and are left out there unless asked for.",
             show_default=False,
         ),
     ] = None,

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 _VERSIONED = ("palrnn", "numpy", "scipy", "numba", "plotly")
 _STEPS, _DISCARD = 6000, 1000
-#: What takes minutes for a family without a compiled filter.
+#: What takes minutes for a family without a compiled filter, and for a model of more units than so many.
 LONG = ("diagnostics", "geometry", "tuning")
+_MOST_UNITS = 40
 #: Where the settings of an analysis are called otherwise.
 _SETTINGS = {"diagnostics": "filter"}
 
@@ -42,7 +43,9 @@ def left_out(run: Reconstruction, whole: bool | None) -> tuple[str, ...]:
 
     If that is None, they are left out where they would take minutes.
     """
-    return () if (has_fast_filter(run.probabilistic) if whole is None else whole) else LONG
+    if whole is None:
+        whole = run.drift.latent_dim <= _MOST_UNITS and has_fast_filter(run.probabilistic)
+    return () if whole else LONG
 
 
 def view(run: Reconstruction, results: Mapping[str, Any]) -> Run:
