@@ -11,6 +11,8 @@ more than chance; not the grade, whose floor is of stretches that may differ mor
 
 from __future__ import annotations
 
+import math
+
 from palrnn.engine.progress import Progress, quiet
 from palrnn.model import checkpoint_from_bytes
 from palrnn.searches.judge import Judgement
@@ -62,10 +64,10 @@ class Ending:
         if found.checkpoint.training["diverged"]:
             return rival, f"{usual} are kept instead."
         duel = [judgement_task(each.task, self.data) for each in (found, rival)]
-        self._run(duel)
-        if not all(map(self.store.has, duel)):
+        self._run([task for task in duel if self._judgement(task) is None])
+        ours, theirs = map(self._judgement, duel)
+        if ours is None or theirs is None:
             return found, f"{usual} could not be judged by all rows."
-        ours, theirs = (Judgement.from_dict(self.store.result(task)) for task in duel)
         better = clearly_better(theirs, ours)
         which = "are kept instead" if better else "are not clearly better"
         return (
@@ -95,6 +97,15 @@ class Ending:
             return None
         checkpoint = checkpoint_from_bytes(self.store.read(task), source=task.label)
         return Standing(candidate, rung, checkpoint, task)
+
+    def _judgement(self, task: Task) -> Judgement | None:
+        """Return what a judgement came to, None if there is none; a damaged file, which goes, is none."""
+        try:
+            found = Judgement.from_dict(self.store.result(task)) if self.store.has(task) else None
+            return found if found is None or math.isfinite(found.loss) else None
+        except (ValueError, TypeError, KeyError):
+            self.store.path(task).unlink()
+            return None
 
     def _run(self, tasks: list[Task]) -> None:
         run_tasks(tasks, self.store, self.engine, retry_failed=True, close=False, progress=quiet)
