@@ -6,10 +6,11 @@ let a kernel write it down, in terms that every processor has:
 
     total = fma(load_broadcast(a, i), load(b, j), total)    # 16 float32 multiplications and additions at once
 
-A *tile* is eight vectors of lanes, as many sums as are kept in registers. A loop over it reads a number per
+A *tile* is a few rows of vectors, as many sums as are kept in registers. A loop over it reads a number per
 row and a vector per column in each round, so that four rows of two columns cost six reads where eight rows of
-one cost nine. The shape goes with a *span*, the columns of one row: lanes, or a pair of lanes (`load_pair`).
-Words on lanes also take tiles, beside which a span is the same in all rows (`tile`, `load_tile`).
+one cost nine. The shape goes with a *span*, the columns of one row: lanes (eight rows), or a pair of lanes
+(`load_pair`; four or eight rows, `pair_rows`). Words on lanes also take tiles, beside which a span is the
+same in all rows (`tile`, `load_tile`).
 
 Offsets count elements from the array's beginning; arrays are contiguous; nothing is checked. The number of
 lanes depends on the processor (`lane_count`), the result of a loop over them does not. Tiles of sums, which
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
@@ -27,8 +29,17 @@ from numba.extending import intrinsic, models, register_model
 from palrnn.engine import vector_code
 from palrnn.engine.vector_code import REGISTER_BYTES
 
-#: The vectors of a tile: as many sums as fit into registers on every processor.
+#: Rows of a tile of lanes: as many sums as fit into registers on every processor.
 EIGHT = 8
+
+
+def rows_of_pairs(dtype: Any) -> int:
+    """Return the rows of a tile of pairs, by the dtype of its numbers.
+
+    AVX-512 has room for sixteen sums, which hide the time that one takes. They are for training, in float32
+    and with many sequences side by side; float64 is for a few, whose tiles would be filled with nothing.
+    """
+    return 8 if REGISTER_BYTES == 64 and np.dtype(dtype) == np.float32 else 4
 
 
 class LanesType(types.Type):
@@ -72,6 +83,17 @@ def lane_count(typing: Any, array: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return context.get_constant(types.intp, count)
+
+    return types.intp(array), generate
+
+
+@intrinsic
+def pair_rows(typing: Any, array: Any) -> Any:
+    """The rows of a tile of pairs of the array's dtype, a constant to the compiler."""
+    rows = _tile_rows(types.UniTuple(LanesType(array.dtype), 2))
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.get_constant(types.intp, rows)
 
     return types.intp(array), generate
 
@@ -224,10 +246,10 @@ def load_span(typing: Any, array: Any, offset: Any, span: Any) -> Any:
 @intrinsic
 def tile(typing: Any, span: Any) -> Any:
     """The tile whose rows are all ``span``."""
-    vectors = types.UniTuple(_lanes(span), EIGHT)
+    vectors = _tile_type(span)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.make_tuple(builder, vectors, _spread(builder, span, arguments[0]))
+        return context.make_tuple(builder, vectors, _spread(builder, span, arguments[0], vectors.count))
 
     return vectors(span), generate
 
@@ -235,11 +257,11 @@ def tile(typing: Any, span: Any) -> Any:
 @intrinsic
 def load_tile(typing: Any, array: Any, offset: Any, width: Any, span: Any) -> Any:
     """The tile with rows from ``offset``, ``offset + width``, ... on, shaped by ``span``."""
-    vectors, columns = types.UniTuple(LanesType(array.dtype), EIGHT), _columns(span)
+    vectors, columns = _tile_type(span), _columns(span)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values: list[Any] = []
-        for place in _rows(context, builder, signature.args[0], arguments, columns):
+        for place in _rows(context, builder, signature.args[0], arguments, span):
             values += _loaded(context, builder, vectors.dtype, place, columns)
         return context.make_tuple(builder, vectors, values)
 
@@ -252,7 +274,7 @@ def store_tile(typing: Any, array: Any, offset: Any, width: Any, span: Any, valu
     columns = _columns(span)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        for r, place in enumerate(_rows(context, builder, signature.args[0], arguments, columns)):
+        for r, place in enumerate(_rows(context, builder, signature.args[0], arguments, span)):
             vectors = range(r * columns, (r + 1) * columns)
             _store(context, builder, place, [builder.extract_value(arguments[4], v) for v in vectors])
         return context.get_dummy_value()
@@ -267,7 +289,7 @@ def add_rows(typing: Any, span: Any, values: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         sums = _spread(builder, span, arguments[0], columns)
-        for v in range(EIGHT):
+        for v in range(values.count):
             sums[v % columns] = builder.fadd(sums[v % columns], builder.extract_value(arguments[1], v))
         return context.make_tuple(builder, span, sums) if columns > 1 else sums[0]
 
@@ -297,7 +319,7 @@ def fma_column(typing: Any, array: Any, offset: Any, width: Any, span: Any, sums
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values = []
         factors = _spread(builder, span, arguments[3], columns)
-        for r, place in enumerate(_rows(context, builder, signature.args[0], arguments, columns)):
+        for r, place in enumerate(_rows(context, builder, signature.args[0], arguments, span)):
             number = vector_code.broadcast(builder, context.get_value_type(lanes), builder.load(place))
             for c, factor in enumerate(factors):
                 total = builder.extract_value(arguments[4], r * columns + c)
@@ -312,23 +334,33 @@ def _columns(span: Any) -> int:
     return len(span) if isinstance(span, types.UniTuple) else 1
 
 
+def _tile_type(span: Any) -> Any:
+    """Return the type of the tile whose rows are like ``span``."""
+    return types.UniTuple(_lanes(span), _columns(span) * _tile_rows(span))
+
+
+def _tile_rows(span: Any) -> int:
+    """Return the number of rows of that tile."""
+    return EIGHT if _columns(span) == 1 else rows_of_pairs(f"f{_lanes(span).element.bitwidth // 8}")
+
+
 def _lanes(kind: Any) -> Any:
     """Return the type of one vector of a span or a tile."""
     return kind.dtype if isinstance(kind, types.UniTuple) else kind
 
 
-def _spread(builder: Any, kind: Any, value: Any, count: int = EIGHT) -> list[Any]:
+def _spread(builder: Any, kind: Any, value: Any, count: int) -> list[Any]:
     """Return ``count`` vectors, those of a span or a tile, from the first on again where these are fewer."""
     columns = _columns(kind)
     vectors = [value] if columns == 1 else [builder.extract_value(value, c) for c in range(columns)]
     return vectors * (count // columns)
 
 
-def _rows(context: Any, builder: Any, array_type: Any, arguments: Any, columns: int) -> list[Any]:
-    """Return the addresses where a tile's rows begin; ``arguments`` begin with array, offset, width."""
+def _rows(context: Any, builder: Any, array_type: Any, arguments: Any, span: Any) -> list[Any]:
+    """Return where the rows of a tile like ``span`` begin; ``arguments`` begin with array, offset, width."""
     array, offset, width, *_ = arguments
     places = [_address(context, builder, array_type, array, offset)]
-    while len(places) < EIGHT // columns:
+    while len(places) < _tile_rows(span):
         places.append(builder.gep(places[-1], [width]))
     return places
 

@@ -23,9 +23,10 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
+from palrnn.engine.lanes import rows_of_pairs
 from palrnn.engine.products import clear
 from palrnn.engine.vector_code import REGISTER_BYTES
-from palrnn.forcing.kernels.steps import FOUR, add_outer, advance, retreat
+from palrnn.forcing.kernels.steps import add_outer, advance, retreat
 
 #: Rows of adjoints and states that fit into the nearest cache, to be used again before they leave it.
 NEAR_ROWS = 64
@@ -92,6 +93,21 @@ def predictions(series, starts, length):
 
 
 @kernel
+def sum_of_squares(values):
+    """The sum of the squares of ``values (n,)`` in float64, in four parts that do not wait for each other."""
+    a = b = c = d = 0.0
+    whole = values.shape[0] // 4 * 4
+    for k in range(0, whole, 4):
+        a += np.float64(values[k]) * np.float64(values[k])
+        b += np.float64(values[k + 1]) * np.float64(values[k + 1])
+        c += np.float64(values[k + 2]) * np.float64(values[k + 2])
+        d += np.float64(values[k + 3]) * np.float64(values[k + 3])
+    for k in range(whole, values.shape[0]):
+        a += np.float64(values[k]) * np.float64(values[k])
+    return a + b + c + d
+
+
+@kernel
 def forced_rollout(theta, dim, series, gaps, drive, starts, tau, alpha, room):
     """Run the forced rollout (eqs. itf_rollout, gtf_mix) and return its loss (eq. tf_loss).
 
@@ -131,9 +147,7 @@ def forced_rollout(theta, dim, series, gaps, drive, starts, tau, alpha, room):
                         mixed = keep * states[end, b, n] + alpha * inputs[end // tau, b, n]
                         states[end, b, n] = mixed
                         phi[end % 2, b, n] = wide[2, n] if mixed < wide[2, n] else mixed
-    total = 0.0
-    for k in range(batch * seen, every.size):
-        total += np.float64(every[k]) * np.float64(every[k])
+    total = sum_of_squares(every)
     if gaps is None:
         return total / ((length - 1) * batch)
     return total / predictions(series, starts, length)
@@ -208,7 +222,8 @@ def workspace(theta, gradient, dim, seen, count, batch, length, tau):
         gradient[across:embedding].reshape((dim, count)),
         gradient[embedding:].reshape((dim, seen)),
     )
-    kind, width, rows = theta.dtype, whole_lanes(dim + count, theta, 2), -(-batch // FOUR) * FOUR
+    kind, width, many = theta.dtype, whole_lanes(dim + count, theta, 2), rows_of_pairs(theta.dtype)
+    rows = -(-batch // many) * many
     return (
         np.empty((width, width), kind),
         np.empty((width, width), kind),

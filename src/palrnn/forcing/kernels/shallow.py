@@ -30,13 +30,14 @@ from palrnn.engine.lanes import (
     load_broadcast,
     load_span,
     maximum,
+    pair_rows,
     store,
     store_tile,
     tile,
     twice,
     where_greater,
 )
-from palrnn.forcing.kernels.rollout import predictions, whole_lanes
+from palrnn.forcing.kernels.rollout import predictions, sum_of_squares, whole_lanes
 
 
 @kernel
@@ -157,7 +158,7 @@ def forced_rollout(theta, hidden, clipped, series, gaps, starts, tau, alpha, roo
     batch, seen = starts.shape[0], series.shape[1]
     A, _, _, h1, _, C, E = parts(theta, dim, hidden, pushes.shape[1], seen)
     keep, zero, lanes = theta.dtype.type(1.0) - alpha, broadcast(theta.dtype.type(0.0)), lane_count(states)
-    pair, paired = twice(zero), width // (2 * lanes) * (2 * lanes)
+    pair, paired, rows = twice(zero), width // (2 * lanes) * (2 * lanes), pair_rows(states)
     for b in range(width):
         for i in range(dim):
             states[0, i, b] = inputs[0, i, b] if i < seen else theta.dtype.type(0.0)
@@ -166,9 +167,9 @@ def forced_rollout(theta, hidden, clipped, series, gaps, starts, tau, alpha, roo
                 states[0, i, b] += E[i, n] * inputs[0, n, b]
     for t in range(1, length):
         for c in range(0, paired, 2 * lanes):
-            _advance(t - 1, c, 4, pair, clipped, hidden, A, h1, C, pushes, weights, y, sums, states)
+            _advance(t - 1, c, rows, pair, clipped, hidden, A, h1, C, pushes, weights, y, sums, states)
         for c in range(paired, width, lanes):
-            _advance(t - 1, c, 8, zero, clipped, hidden, A, h1, C, pushes, weights, y, sums, states)
+            _advance(t - 1, c, EIGHT, zero, clipped, hidden, A, h1, C, pushes, weights, y, sums, states)
         for n in range(seen):
             for b in range(batch):
                 missing = gaps is not None and math.isnan(series[starts[b] + t, n])
@@ -178,23 +179,21 @@ def forced_rollout(theta, hidden, clipped, series, gaps, starts, tau, alpha, roo
                 for b in range(width):
                     if gaps is None or not math.isnan(inputs[t // tau, n, b]):
                         states[t, n, b] = keep * states[t, n, b] + alpha * inputs[t // tau, n, b]
-    total = 0.0
-    every = errors.reshape(errors.size)
-    for k in range(seen * width, every.size):
-        total += np.float64(every[k]) * np.float64(every[k])
+    total = sum_of_squares(errors.reshape(errors.size))
     if gaps is None:
         return total / ((length - 1) * batch)
     return total / predictions(series, starts, length)
 
 
 @kernel
-def _retreat(t, c, rows, zero, clipped, hidden, A, pushes, weights, tiny, y, sums, states, adjoint, gathered):
+def _retreat(t, c, rows, zero, clipped, hidden, A, pushes, weights, tiny, scratch, paths):
     """lambda_t = (A + W2^T D W1^T) lambda_{t+1}, before forcing and errors, and the sums of the gradient.
 
-    Of the sequences in one span, as in `_advance`. ``adjoint (T, M, width)`` holds lambda_{t+1} and receives
-    lambda_t; ``gathered (H (2 M + 1) + 2 M + M K, lanes)`` are the sums of W1 and W2, both (H, M), then h2,
-    A, h1 and C, lane by lane.
+    Of the sequences in one span, as in `_advance`. ``paths`` are states and ``adjoint (T, M, width)``, which
+    holds lambda_{t+1} and receives lambda_t; the last of ``scratch``, ``gathered (H (2 M + 1) + 2 M + M K,
+    lanes)``, are the sums of W1 and W2, both (H, M), then h2, A, h1 and C, lane by lane.
     """
+    (y, sums, gathered), (states, adjoint) = scratch, paths
     _, dim, width = states.shape
     into, bias, _, back, through = weights
     lanes, number, count = lane_count(states), states.dtype.type, pushes.shape[1]
@@ -265,21 +264,18 @@ def forced_adjoint(theta, hidden, clipped, batch, gaps, weight, tau, alpha, tiny
     count = pushes.shape[1]
     A, _, _, _, _, _, _ = parts(theta, dim, hidden, count, seen)
     zero = broadcast(number(0.0))
-    pair, paired = twice(zero), width // (2 * lanes) * (2 * lanes)
+    pair, paired, rows = twice(zero), width // (2 * lanes) * (2 * lanes), pair_rows(states)
     gathered[:] = number(0.0)
     # number by number: an assignment of arrays takes seconds to compile, for the words of its error
     for i in range(dim):
         for b in range(width):
             adjoint[length - 1, i, b] = scale * errors[length - 1, i, b] if i < seen else number(0.0)
+    scratch, paths = (y, sums, gathered), (states, adjoint)
     for t in range(length - 2, -1, -1):
         for c in range(0, paired, 2 * lanes):
-            _retreat(
-                t, c, 4, pair, clipped, hidden, A, pushes, weights, tiny, y, sums, states, adjoint, gathered
-            )
+            _retreat(t, c, rows, pair, clipped, hidden, A, pushes, weights, tiny, scratch, paths)
         for c in range(paired, width, lanes):
-            _retreat(
-                t, c, 8, zero, clipped, hidden, A, pushes, weights, tiny, y, sums, states, adjoint, gathered
-            )
+            _retreat(t, c, EIGHT, zero, clipped, hidden, A, pushes, weights, tiny, scratch, paths)
         if t > 0:
             if t % tau == 0:
                 for n in range(seen):

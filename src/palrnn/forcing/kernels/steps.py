@@ -1,6 +1,6 @@
 """Steps of all sequences forwards and backwards: a small product with its aftermath, in one loop.
 
-Rows are sequences and columns are units, and both fill whole tiles of four rows and two vectors (`lanes`):
+Rows are sequences and columns are units, and both fill whole tiles of pairs (`lanes`):
 columns after the units and the external inputs are zeros, rows after the last sequence repeat it. External
 inputs stand in the columns after ``dim``, so that [W C] [phi*(z); s] is one product. Per column, ``wide (3,
 width)`` holds h, ``slope`` (A on gated units, 0 on free ones) and ``low`` (0 on gated, -inf on free ones):
@@ -23,14 +23,12 @@ from palrnn.engine.lanes import (
     load_tile,
     maximum,
     mul,
+    pair_rows,
     store,
     store_tile,
     tile,
     where_greater,
 )
-
-#: Rows of a tile of pairs.
-FOUR = 4
 
 
 @kernel
@@ -43,12 +41,13 @@ def advance(begin, end, dim, matrix, wide, drive, starts, phi, states):
     """
     _, rows, width = states.shape
     size, pair, inner = rows * width, 2 * lane_count(states), dim + drive.shape[1]
+    below = pair_rows(states) * width
     for t in range(begin, end):
         old, new, z = (t % 2) * size, ((t + 1) % 2) * size, t * size
         for c in range(0, width, pair):
             bias, slope = load_pair(wide, c), load_pair(wide, width + c)
             low = load_pair(wide, 2 * width + c)
-            for row in range(0, size, FOUR * width):
+            for row in range(0, size, below):
                 sums = tile(bias)
                 for k in range(inner):
                     sums = fma_column(phi, old + row + k, width, load_pair(matrix, k * width + c), sums)
@@ -75,13 +74,14 @@ def retreat(begin, end, dim, tau, keep, gaps, inputs, scale, matrix, wide, error
     """
     _, rows, width = states.shape
     size, pair, (_, batch, seen) = rows * width, 2 * lane_count(states), errors.shape
+    below = pair_rows(states) * width
     for t in range(end - 1, begin - 1, -1):
         now, after = t * size, (t + 1) * size
         for c in range(0, width, pair):
             slope, low = load_pair(wide, width + c), load_pair(wide, 2 * width + c)
             nothing, least = load_pair(sums, c), load_pair(sums, width + c)
             dh, dA = load_pair(sums, 2 * width + c), load_pair(sums, 3 * width + c)
-            for row in range(0, size, FOUR * width):
+            for row in range(0, size, below):
                 total = tile(nothing)
                 for k in range(dim):
                     total = fma_column(
@@ -114,7 +114,7 @@ def add_outer(begin, end, dim, nothing, adjoint, states, out):
     _, rows, width = states.shape
     later, earlier, size = (begin + 1) * rows * width, begin * rows * width, (end - begin) * rows * width
     for c in range(0, width, 2 * lane_count(states)):
-        for i in range(0, dim, FOUR):
+        for i in range(0, dim, pair_rows(states)):
             zero, at = load_pair(nothing, c), i * width + c
             sums = tile(zero)
             for k in range(0, size, width):

@@ -117,10 +117,7 @@ def updates(theta, moments, done, sizes, data, starts, noise, tau, alphas, rates
         loss = evaluate(
             theta, dim, gated, hidden, clipped, x, gaps, drive, rows, added, tau, alpha, tiny, own, gradient
         )
-        square = 0.0
-        for k in range(gradient.shape[0]):
-            square += np.float64(gradient[k]) * np.float64(gradient[k])
-        norm = math.sqrt(square)
+        norm = math.sqrt(rollout.sum_of_squares(gradient))
         losses[u], norms[u] = loss, norm
         if not (math.isfinite(loss) and math.isfinite(norm)):
             return u

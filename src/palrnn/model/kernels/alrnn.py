@@ -7,15 +7,15 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
-from palrnn.engine.lanes import fma_column, lane_count, load_pair, store_tile, tile
+from palrnn.engine.lanes import fma_column, lane_count, load_pair, pair_rows, rows_of_pairs, store_tile, tile
 from palrnn.engine.products import copy
 from palrnn.engine.vector_code import REGISTER_BYTES
 
 
 def padded(rows, columns):
-    """Zeros ``(rows, columns)``, with as many more of both as fill tiles of four rows and two vectors."""
-    wide = 2 * REGISTER_BYTES // 8
-    return np.zeros((-(-rows // 4) * 4, -(-columns // wide) * wide))
+    """Zeros ``(rows, columns)``, with as many more of both as fill tiles of pairs."""
+    wide, many = 2 * REGISTER_BYTES // 8, rows_of_pairs(np.float64)
+    return np.zeros((-(-rows // many) * many, -(-columns // wide) * wide))
 
 
 @kernel
@@ -37,7 +37,7 @@ def advance(A, across, biases, gated, z, active, after, out):
                 active[s, i] = z[s, i]
             for i in range(dim - gated, dim):
                 active[s, i] = 0.0 if z[s, i] < 0.0 else z[s, i]
-        for row in range(0, rows * width, 4 * width):
+        for row in range(0, rows * width, pair_rows(z) * width):
             for c in range(0, width, pair):
                 nothing = load_pair(across, dim * width)
                 sums = tile(nothing)
