@@ -13,8 +13,8 @@ __version__ = "0.2.0"
 _ROOMS = {
     "data": """
         Dataset SeriesError Standardizer add_observation_noise autocorrelation delay_embed load_series
-        load_trials lorenz63 lorenz96 noise_level rossler subsequences suggest_lags suggest_tau
-        train_test_split windows
+        load_trials lorenz63 lorenz96 noise_level rossler smoothed subsequences suggest_lags
+        suggest_tau suggest_windows train_test_split windows
     """,
     "model": """
         ALRNN PALRNN Checkpoint CheckpointError ClippedShallowPLRNN Forcing Noise ObservationMap

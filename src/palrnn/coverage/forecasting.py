@@ -33,7 +33,7 @@ Made = list[tuple[Forecast, Floats]]
 BINS = (0.25, 0.5, 1.0, 1.5, 2.0)
 _PARTICLES = 32
 # rows that noise of observation is found from; deviations of the process that are tried, in forecasts each
-_NOISE_ROWS, _PROCESS, _FEW = 1500, (0.003, 0.006, 0.012, 0.025), 12
+_NOISE_ROWS, _PROCESS, _FEW = 1500, (0.0015, 0.003, 0.006, 0.012, 0.025), 12
 
 
 def forecast_task(model: Task, settings: dict[str, Any]) -> Task:
@@ -62,7 +62,8 @@ def forecast_truth(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[s
     behind, found = (hindcasts(single[0], rows, steps, particles=_PARTICLES, **how) for rows in (x, coming))
     scores |= _both("model", behind, found)
     ranked = sorted(
-        (_with_process(drift, noisy, x, steps, how) for drift in members(inputs, x)), key=lambda each: each[1]
+        (_with_process(drift, noisy, x, steps, how) for drift in members(inputs).values()),
+        key=lambda each: each[1],
     )
     # the better half, by forecasts of the training part
     best = [model for model, _ in ranked[: max(2, (len(ranked) + 1) // 2)]]

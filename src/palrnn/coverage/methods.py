@@ -8,7 +8,8 @@
 - ``blocks``: a bootstrap of moving blocks, each model trained on from the first (`bootstrap`);
   ``fresh blocks``: each from a random start; ``seeds``: other random starts on the same data;
   ``denoised blocks``: fresh blocks of the states that a smoother finds in the series (`cleaned`).
-- ``varied``: fresh blocks by models of different sizes and forcings (`varied`), which are tasks of their own.
+- ``varied``: fresh blocks of the series without most of its noise, by models of different sizes and forcings
+  (`varied`), which are tasks of their own; ``reflected``: and a refit to each (`reflection`), likewise.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ MethodName = Literal[
     "seeds",
     "denoised blocks",
     "varied",
+    "reflected",
 ]
 NoisePair = tuple[Level, Level]
 
@@ -50,8 +51,10 @@ class TruthSettings(Config):
             raise ValueError(f"noises of {self.name} must not be 0 and 0: nothing is left to chance")
         if self.name not in ("linear", "alrnn") and "likelihood" in self.methods:
             raise ValueError(f"methods of {self.name} must be without likelihood: few of its units are seen")
-        if self.name in ("linear", "alrnn") and "varied" in self.methods:
-            raise ValueError(f"methods of {self.name} must be without varied: its parameters are asked for")
+        if self.name in ("linear", "alrnn") and {"varied", "reflected"} & set(self.methods):
+            raise ValueError(
+                f"methods of {self.name} must be without varied and reflected: its parameters are asked for"
+            )
         return self
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from palrnn.coverage.methods import Drawn, Work, block_length, drawn_models
+from palrnn.coverage.methods import Work, block_length, drawn_models
 from palrnn.coverage.truths import dataset_seed, truth
 from palrnn.engine.checks import Floats
 from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import kernel_seed
-from palrnn.ensembles.variation import resembling, varied
+from palrnn.ensembles.reflection import own_series, reflected
+from palrnn.ensembles.variation import alike, finite_distance, varied, varied_series
 from palrnn.ensembles.work import resampled
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
 from palrnn.geometry.bars import draws_interval
@@ -20,9 +22,10 @@ from palrnn.sweeps import Kind, Task
 
 MODEL = Kind("model", "palrnn.coverage.work:train_model", ".safetensors")
 MEMBER = Kind("member", "palrnn.coverage.work:train_varied", ".safetensors", archived=False)
+REFIT = Kind("refit", "palrnn.coverage.work:train_refit", ".safetensors", archived=False)
 BARS = Kind("bars", "palrnn.coverage.work:make_bars")
 #: To be raised when a method makes other bars of the same data: a study that goes on makes them again then.
-RULES = {"likelihood": 2, "observed": 2}
+RULES = {"likelihood": 2, "observed": 2, "varied": 2}
 #: Of the intervals.
 LEVELS = (0.5, 0.9)
 
@@ -41,17 +44,28 @@ def bars_task(model: Task, method: str, warm_updates: int, models: int, draws: i
     if method in RULES:
         settings["rules"] = RULES[method]
     needs = {"model": model}
-    if method == "varied":
+    if method in ("varied", "reflected"):
         needs |= member_tasks(model, models)
+    if method == "reflected":
+        needs |= {f"refit of {role}": refit_task(task) for role, task in member_tasks(model, models).items()}
     return Task(BARS, settings, needs, label=f"{model.label} {method}")
 
 
 def member_tasks(model: Task, count: int) -> dict[str, Task]:
     """The models of a varied ensemble around that model, by their roles."""
     return {
-        f"member {k + 1}": Task(MEMBER, {**model.settings, "member": k}, label=f"{model.label} model {k + 1}")
+        f"member {k + 1}": Task(
+            MEMBER,
+            {**model.settings, "member": k, "rules": RULES["varied"]},
+            label=f"{model.label} model {k + 1}",
+        )
         for k in range(count)
     }
+
+
+def refit_task(member: Task) -> Task:
+    """A second model, trained in the same way on what that member makes by itself."""
+    return Task(REFIT, dict(member.settings), {"member": member}, label=f"{member.label}, again")
 
 
 def train_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
@@ -65,23 +79,43 @@ def train_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
 
 
 def train_varied(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
-    """Train one of a varied ensemble: on blocks drawn anew, from a random start, with settings of its own."""
+    """Train one of a varied ensemble: on blocks drawn anew of a series without most of its noise, from a
+    random start, with settings of its own."""
     x, config = dataset(settings)
-    seed, number = dataset_seed(settings["number"]), settings["member"]
+    return _varied_model(x, config, dataset_seed(settings["number"]), settings["member"])
+
+
+def train_refit(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
+    """Train a second model on a series that the first one makes (`reflection`)."""
+    x, config = dataset(settings)
+    seed = kernel_seed(dataset_seed(settings["number"]), "refit", settings["member"])
+    made = own_series(checkpoint_from_bytes(inputs["member"]).drift, [x], seed)
+    if made is None:
+        return checkpoint_bytes(checkpoint_from_bytes(inputs["member"]).drift, training={"distance": None})
+    return _varied_model(made[0], config, seed, settings["member"])
+
+
+def _varied_model(x: Floats, config: TrainConfig, seed: int, number: int) -> bytes:
     config = varied(config, seed, number).changed(seed=kernel_seed(seed, "member", number))
     try:
-        model = train(
-            resampled([x], block_length(config, len(x)), seed, number), config, progress=quiet
-        ).model
+        trials = varied_series([x], seed, number)
+        blocks = resampled(trials, block_length(config, len(x)), seed, number)
+        model = train(blocks, config, progress=quiet).model
+        away: float | None = finite_distance(model, [x])
     except TrainingDivergedError as error:
-        model = error.model
-    return checkpoint_bytes(model, training={"config": config.model_dump(mode="json")})
+        model, away = error.model, None
+    return checkpoint_bytes(model, training={"config": config.model_dump(mode="json"), "distance": away})
 
 
-def members(inputs: dict[str, bytes], x: Floats) -> list[Any]:
-    """Return the models of a varied ensemble that resemble the data."""
-    models = [checkpoint_from_bytes(data).drift for role, data in inputs.items() if role != "model"]
-    return resembling(models, x)
+def members(inputs: dict[str, bytes]) -> dict[str, Any]:
+    """Return the models of a varied ensemble that resemble the data, by their roles."""
+    return _alike({role: data for role, data in inputs.items() if role.startswith("member")})
+
+
+def _alike(found: dict[str, bytes]) -> dict[str, Any]:
+    read = {role: checkpoint_from_bytes(data) for role, data in found.items()}
+    kept = alike([each.training["distance"] for each in read.values()])
+    return {role: each.drift for (role, each), stays in zip(read.items(), kept, strict=True) if stays}
 
 
 def make_bars(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
@@ -98,16 +132,26 @@ def make_bars(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, A
         settings["draws"],
         dataset_seed(settings["number"]),
     )
-    if settings["method"] == "varied":
-        kept = members(inputs, x)
-        found = Drawn(kept, {"left out": settings["models"] - len(kept)})
+
+    def measured(models: list[Any]) -> Floats:
+        return np.array([known.measure(each, scale, raw) for each in models]).reshape(-1, len(known.names))
+
+    if settings["method"] in ("varied", "reflected"):
+        kept, again = members(inputs), dict[str, Any]()
+        if settings["method"] == "reflected":
+            again = _alike({role: data for role, data in inputs.items() if role.startswith("refit")})
+            kept = {role: each for role, each in kept.items() if f"refit of {role}" in again}
+        values = measured(list(kept.values()))
+        if again:
+            values = reflected(values, measured([again[f"refit of {role}"] for role in kept]))
+        notes: Mapping[str, float] = {"left out": settings["models"] - len(kept)}
     else:
         found = drawn_models(settings["method"], work)
-    values = np.array([known.measure(each, scale, raw) for each in found.models])
+        values, notes = measured(found.models), found.notes
     result: dict[str, Any] = {"names": list(known.names), "truth": known.true_values(settings["process"])}
-    result |= {"model": known.measure(model, scale, raw), "notes": found.notes}
+    result |= {"model": known.measure(model, scale, raw), "notes": notes}
     for level in LEVELS:
-        ends = [draws_interval(column, level) for column in values.reshape(-1, len(known.names)).T]
+        ends = [draws_interval(column, level) for column in values.T]
         result |= {f"low {level:g}": [low for low, _ in ends], f"high {level:g}": [high for _, high in ends]}
     return result
 

@@ -7,6 +7,7 @@ from palrnn.data.inputs import DatasetInputs
 from palrnn.data.noise import add_observation_noise, noise_level
 from palrnn.data.readers import known_suffixes, reader
 from palrnn.data.series import column_names, load_series, load_trials, save_series
+from palrnn.data.smoothing import smoothed, suggest_windows
 from palrnn.data.source import DataSettings
 from palrnn.data.split import subsequences, train_test_split, windows
 from palrnn.data.standardize import Standardizer

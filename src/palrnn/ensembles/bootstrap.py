@@ -26,19 +26,22 @@ from palrnn.engine.folders import writable_folder
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
 from palrnn.ensembles.cleaning import cleaned, state_training
-from palrnn.ensembles.variation import resembling
-from palrnn.ensembles.work import BASE, DATA, ENOUGH_TRIALS, member_task
+from palrnn.ensembles.reflection import reflected
+from palrnn.ensembles.variation import alike
+from palrnn.ensembles.work import BASE, DATA, ENOUGH_TRIALS, VARIED, member_task, refit_task
 from palrnn.forcing import TrainConfig
 from palrnn.geometry import InvariantErrorBars, invariant_error_bars
 from palrnn.inference import FilterDiedError, Forecast
-from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
+from palrnn.model import Checkpoint, checkpoint_bytes, checkpoint_from_bytes
 from palrnn.runs import Reconstruction, reconstruct
 from palrnn.runs.reading import preparation
 from palrnn.runs.training import sorted_settings
 from palrnn.sweeps import Engine, Store, Task, engine_for
 from palrnn.sweeps import run as run_tasks
 
-METHODS = ("blocks", "seeds", "denoised", "varied")
+#: To be raised when varied models are made otherwise: an ensemble that goes on makes them again then.
+VARIED_RULES = 2
+METHODS = ("blocks", "seeds", "denoised", "varied", "reflected")
 _KIND = "ensemble"
 # a model that starts from the first one takes this part of its updates
 _WARM = 5
@@ -49,15 +52,17 @@ class Ensemble:
     """Models of one series, and the first of them, ``base``, that they stand around.
 
     ``models`` are those that did not diverge in training, ``diverged`` counts the others, and of a varied
-    ensemble those that do not go where the data go. Wherever a posterior is asked for (error bars of
-    invariants; forecasts, if its models have the hidden units of the first, as blocks do) it may stand in
-    for one.
+    ensemble those that do not go where the data go. A reflected ensemble has a refit for each model, None
+    where that came to nothing, and its intervals are reflected (`reflection`). Wherever a posterior is asked
+    for (error bars of invariants; forecasts, if its models have the hidden units of the first, as blocks do)
+    it may stand in for one.
     """
 
     base: Reconstruction
     models: tuple[Any, ...] = field(repr=False)
     method: str
     diverged: int
+    refits: tuple[Any, ...] = field(default=(), repr=False)
 
     @property
     def model(self) -> Any:
@@ -76,12 +81,26 @@ class Ensemble:
             found += [self.models[k] for k in rng.permutation(len(self.models))]
         return found[:count]
 
+    def refit_of(self, model: Any) -> Any:
+        """Return the refit of one of the models, None where there is none."""
+        return next(
+            (again for first, again in zip(self.models, self.refits, strict=False) if first is model), None
+        )
+
     def interval(
         self, measure: Callable[[Any], ArrayLike], coverage: float = 0.9
     ) -> tuple[Floats | float, Floats | float]:
-        """Return the central interval of ``measure(model)``, a number or an array, over the models."""
+        """Return the central interval of ``measure(model)``, a number or an array, over the models.
+
+        Where these have refits it is of 2 measure(model) - measure(refit), of pairs that are whole.
+        """
         tail = (1.0 - as_float(coverage, "coverage", above=0.0, most=1.0)) / 2.0
-        values = np.array([measure(model) for model in self.models], dtype=np.float64)
+        if self.refits:
+            pairs = [(a, b) for a, b in zip(self.models, self.refits, strict=True) if b is not None]
+            first, again = (np.array([measure(each[k]) for each in pairs], dtype=np.float64) for k in (0, 1))
+            values = reflected(first, again)
+        else:
+            values = np.array([measure(model) for model in self.models], dtype=np.float64)
         low, high = np.nanquantile(values, [tail, 1.0 - tail], axis=0)
         return low, high
 
@@ -147,9 +166,11 @@ def bootstrap(
     much the data do. ``method="denoised"`` draws blocks of the states that a smoother finds in the data, and
     trains each model from a random start: data and chance together, and less of the bias that noise of
     observation has on a forced model. It takes an AL-RNN, and a first model more. ``method="varied"`` draws
-    blocks, starts anew, and varies size, forcing, noise on the inputs and learning rate from model to model
-    (`varied`): the spread then shows some of the error that models of one kind share. It is the one for
-    invariants of chaotic models.
+    blocks of the series without most of its noise (`smoothed`), starts anew, and varies size, forcing, noise
+    on the inputs and learning rate from model to model (`varied`): the spread then shows some of the error
+    that models of one kind share. ``method="reflected"`` adds a refit to each of these, trained in the same
+    way on what the model makes by itself: what they get wrong in common shows there, and is taken off
+    (`reflection`). It takes twice as long, and is the one for invariants of chaotic models.
 
     - ``x`` is anything that `reconstruct` takes; ``base`` is what it returned, or None to do that first, with
       ``settings``.
@@ -182,7 +203,7 @@ def bootstrap(
             raise ValueError(
                 f"inputs must be the {base.drift.input_dim} that base was trained with, got {given}"
             )
-    if dataset.inputs is not None and method in ("denoised", "varied"):
+    if dataset.inputs is not None and method in ("denoised", *VARIED):
         raise ValueError(f"method must be blocks or seeds for a driven model, got {method!r}")
     with _place(run) as folder, listening(progress, "models") as report:
         first = base
@@ -194,15 +215,28 @@ def bootstrap(
         if method == "denoised":
             trials, config = cleaned(first.drift, trials, config, seed=seed)[0], state_training(config)
         how = {"method": method, "block": _block(trials, block, config), "seed": seed}
+        if method in VARIED:  # the same models for both
+            how |= {"method": VARIED[0], "rules": VARIED_RULES}
         with closing(engine_for(workers, scheduler)) as engine:
-            found = _members(folder, first, (trials, drives), config, how, count, engine, report)
+            work = (folder, first, (trials, drives), config, how, count, method == "reflected")
+            found = _members(*work, engine, report)
     checkpoints = [checkpoint_from_bytes(data) for data in found]
-    alive = tuple(each.drift for each in checkpoints if not each.training["diverged"])
-    if method == "varied":
-        alive = tuple(resembling(alive, np.concatenate([*trials])))
-    if not alive:
+    members, refits = checkpoints[:count], checkpoints[count:]
+    kept = _kept(members, method in VARIED)
+    if not any(kept):
         raise RuntimeError("all models diverged in training: take a smaller learning_rate")
-    return Ensemble(first, alive, method, len(checkpoints) - len(alive))
+    alive = tuple(each.drift for each, stays in zip(members, kept, strict=True) if stays)
+    again = [each.drift if good else None for each, good in zip(refits, _kept(refits, True), strict=True)]
+    beside = tuple(each for each, stays in zip(again, kept, strict=False) if stays)
+    return Ensemble(first, alive, method, count - len(alive), beside)
+
+
+def _kept(checkpoints: list[Checkpoint], varied: bool) -> list[bool]:
+    """Return which models count: those that did not diverge, and of varied ones those near their data."""
+    notes = [each.training for each in checkpoints]
+    if not varied:
+        return [not each["diverged"] for each in notes]
+    return alike([each.get("distance") for each in notes])
 
 
 def _members(
@@ -212,10 +246,14 @@ def _members(
     config: TrainConfig,
     how: dict[str, Any],
     count: int,
+    refits: bool,
     engine: Engine,
     report: Progress,
 ) -> list[bytes]:
-    """Return the checkpoints of all models, those that were there and those trained now."""
+    """Return the checkpoints of all models, those that were there and those trained now.
+
+    With ``refits`` theirs follow.
+    """
     store, packed = Store(folder / "members"), pack(*series)
     start = checkpoint_bytes(base.drift, standardizer=base.standardizer, dt=base.dt, forcing=base.forcing)
     given = {Task(DATA, _sum(packed)): packed, Task(BASE, _sum(start)): start}
@@ -224,6 +262,7 @@ def _members(
             if not store.has(task):
                 store.put(task, data)
     tasks = [member_task(number, config, how, *given) for number in range(count)]
+    tasks += [refit_task(member, *given) for member in tasks] if refits else []
     tally = run_tasks(tasks, store, engine, retry_failed=True, close=False, progress=report)
     if not tally.complete:
         why = (store.failure(tally.failed[0]) or "").strip().splitlines()[-1]

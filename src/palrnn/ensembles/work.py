@@ -11,23 +11,33 @@ from palrnn.data.packing import unpack, unpack_inputs
 from palrnn.engine.checks import Floats
 from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import generator, kernel_seed
-from palrnn.ensembles.variation import varied
+from palrnn.ensembles.reflection import own_series
+from palrnn.ensembles.variation import finite_distance, varied, varied_series
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
-from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
+from palrnn.model import Checkpoint, checkpoint_bytes, checkpoint_from_bytes
 from palrnn.sweeps import Kind, Task
 
 DATA = Kind("data", "palrnn.ensembles.work:missing", ".safetensors", archived=False)
 BASE = Kind("base", "palrnn.ensembles.work:missing", ".safetensors", archived=False)
 MEMBER = Kind("member", "palrnn.ensembles.work:train_member", ".safetensors")
+REFIT = Kind("refit", "palrnn.ensembles.work:train_refit", ".safetensors")
 #: With as many trials as this, whole trials are drawn instead of blocks.
 ENOUGH_TRIALS = 10
 _LEAST_MEASURED = 40
+#: Methods whose models differ in their settings and learn from series without most of their noise.
+VARIED = ("varied", "reflected")
 
 
 def member_task(number: int, config: TrainConfig, how: dict[str, Any], data: Task, base: Task) -> Task:
     """The training of member ``number``; ``how`` has the method, the length of blocks and the seed."""
     settings = how | {"number": number, "config": config.model_dump(mode="json")}
     return Task(MEMBER, settings, {"data": data, "base": base}, label=f"model {number + 1}")
+
+
+def refit_task(member: Task, data: Task, base: Task) -> Task:
+    """The training of a second model, in the same way on what that member makes by itself."""
+    needs = {"data": data, "base": base, "member": member}
+    return Task(REFIT, dict(member.settings), needs, label=f"{member.label}, again")
 
 
 def missing(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
@@ -39,10 +49,10 @@ def train_member(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     """Train one model: on blocks drawn anew, from the first model or a new seed; or on the same series."""
     number, seed = int(settings["number"]), int(settings["seed"])
     trials, base = unpack(inputs["data"]), checkpoint_from_bytes(inputs["base"])
+    if settings["method"] in VARIED:
+        return _varied_model(trials, base, settings, seed)
     drives = unpack_inputs(inputs["data"])
-    config = TrainConfig(**settings["config"])
-    config = varied(config, seed, number) if settings["method"] == "varied" else config
-    config = config.changed(seed=kernel_seed(seed, "training", number))
+    config = TrainConfig(**settings["config"]).changed(seed=kernel_seed(seed, "training", number))
     start = None
     if settings["method"] != "seeds":
         trials, drives = _resampled_with_inputs(trials, drives, settings["block"], seed, number)
@@ -52,6 +62,34 @@ def train_member(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     try:
         how = _measured_on(trials, drives, config)
         model = train(trials, config, inputs=drives, model=start, progress=quiet, **how).model
+    except TrainingDivergedError as error:
+        model, notes["diverged"] = error.model, True
+    return checkpoint_bytes(model, standardizer=base.standardizer, dt=base.dt, training=notes)
+
+
+def train_refit(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
+    """Train a second model on the series of a first one (`reflection`), with settings drawn anew."""
+    seed = kernel_seed(int(settings["seed"]), "refit", int(settings["number"]))
+    base, member = (checkpoint_from_bytes(inputs[name]) for name in ("base", "member"))
+    made = None
+    if not member.training["diverged"]:
+        made = own_series(member.drift, unpack(inputs["data"]), seed)
+    if made is None:
+        notes = {"number": int(settings["number"]), "diverged": True}
+        return checkpoint_bytes(member.drift, standardizer=base.standardizer, dt=base.dt, training=notes)
+    return _varied_model(made, base, settings, seed)
+
+
+def _varied_model(trials: list[Floats], base: Checkpoint, settings: dict[str, Any], seed: int) -> bytes:
+    """Return a model of ``trials`` without their noise, on blocks drawn anew, with settings of its own."""
+    number = int(settings["number"])
+    config = varied(TrainConfig(**settings["config"]), seed, number)
+    config = config.changed(seed=kernel_seed(seed, "training", number))
+    notes: dict[str, Any] = {"number": number, "diverged": False}
+    try:
+        blocks = resampled(varied_series(trials, seed, number), settings["block"], seed, number)
+        model = train(blocks, config, progress=quiet).model
+        notes["distance"] = finite_distance(model, trials)
     except TrainingDivergedError as error:
         model, notes["diverged"] = error.model, True
     return checkpoint_bytes(model, standardizer=base.standardizer, dt=base.dt, training=notes)

@@ -114,7 +114,8 @@ def model_bars(
     They are the ``exponents`` largest Lyapunov exponents and the Kaplan-Yorke dimension per unit of time
     ``dt``, D_stsp, D_H, of up to four fixed points in the regions that the model visits the raw position (by
     ``columns``) and the moduli of the largest eigenvalues, and what ``extra(model)`` adds. A fixed point of a
-    draw is the one nearest to the model's.
+    draw is the one nearest to the model's. Where the draws have refits (``bootstrap(method="reflected")``)
+    exponents, dimension and fixed points are 2 f(draw) - f(refit); distances to the reference stay.
     """
     as_instance(posterior, "posterior", ModelDraws)
     drift = drift_of(posterior.model)
@@ -122,34 +123,44 @@ def model_bars(
     scale = Standardizer(np.zeros(seen), np.ones(seen)) if standardizer is None else standardizer
     names = columns or tuple(f"x{k + 1}" for k in range(seen))
     models = [drift, *posterior.sample(as_int(count, "count", least=2), seed=seed)]
-    followed, found = None, list[dict[str, float]]()
+    refit_of = getattr(posterior, "refit_of", None) if getattr(posterior, "refits", ()) else None
+    how: dict[str, Any] = {"standardizer": scale, "steps": as_int(steps, "steps", least=20)}
+    how |= {"discard": discard, "dt": dt, "k": None, "seed": seed}
+    most, followed, found = as_int(exponents, "exponents", least=1), None, list[dict[str, float]]()
     with listening(progress, "error bars") as report:
         for number, model in enumerate(models):
-            result = quantities_of_interest(
-                model,
-                reference,
-                standardizer=scale,
-                steps=as_int(steps, "steps", least=20),
-                discard=discard,
-                dt=dt,
-                k=None,
-                seed=seed,
-            )
-            figures: dict[str, float] = {}
-            if result.lyapunov is not None and result.dstsp is not None:
-                largest = result.lyapunov.exponents[: as_int(exponents, "exponents", least=1)]
-                figures |= {f"exponent {k + 1}": float(value) for k, value in enumerate(largest)}
-                figures["Kaplan-Yorke dimension"] = _number(result.lyapunov.kaplan_yorke)
-                figures |= {"D_stsp": result.dstsp.value, "D_H": _number(result.spectrum_distance)}
+            result = quantities_of_interest(model, reference, **how)
             points = fixed_points(model, within=np.unique(codes(model, result.states), axis=0))
             followed = _near(points, scale, drift) if followed is None else followed
-            figures |= _points(points, followed, scale, names)
-            figures |= {} if extra is None else dict(extra(model))
+            figures = _invariants(result, most) | _points(points, followed, scale, names)
+            if refit_of is not None and number:
+                again = refit_of(model)
+                seconds: dict[str, float] = {}
+                if again is not None:
+                    other = quantities_of_interest(again, reference, **how)
+                    points = fixed_points(again, within=np.unique(codes(again, other.states), axis=0))
+                    seconds = _invariants(other, most) | _points(points, followed, scale, names)
+                figures = {name: 2.0 * value - seconds.get(name, np.nan) for name, value in figures.items()}
+            figures |= _distances(result) | ({} if extra is None else dict(extra(model)))
             found.append(figures)
             report(number + 1, len(models), {"exponent": figures.get("exponent 1", float("nan"))})
     order = dict.fromkeys(name for figures in found for name in figures)
     table = np.array([[figures.get(name, np.nan) for name in order] for figures in found])
     return Bars(method, tuple(order), table[0], table[1:])
+
+
+def _invariants(result: Any, exponents: int) -> dict[str, float]:
+    if result.lyapunov is None:
+        return {}
+    largest = result.lyapunov.exponents[:exponents]
+    figures = {f"exponent {k + 1}": float(value) for k, value in enumerate(largest)}
+    return figures | {"Kaplan-Yorke dimension": _number(result.lyapunov.kaplan_yorke)}
+
+
+def _distances(result: Any) -> dict[str, float]:
+    if result.dstsp is None:
+        return {}
+    return {"D_stsp": result.dstsp.value, "D_H": _number(result.spectrum_distance)}
 
 
 def _near(points: FixedPoints, scale: Standardizer, drift: Any) -> Floats:

@@ -1,0 +1,50 @@
+"""What training itself does to a figure, seen where the truth is known: in a world made by a model.
+
+A small model that was trained for a limited time has an exponent of its own, and most such models err to the
+same side: no spread between them shows it. But a model is a system whose figures are known. Let each model of
+an ensemble make a series like the data, as long and as noisy, and train a *refit* on that in the same way. By
+how much the refit misses its model is how much the model may have missed the system, and is taken off twice
+over:
+
+    figure of the system  ~  f(model) - (f(refit) - f(model))  =  2 f(model) - f(refit)
+
+the basic bootstrap, also called reflected (Davison and Hinkley, 1997, sec. 5.2), with a model's own world for
+its resampling. It corrects what depends on how training goes, noise of observation among it; not that the
+system may be of a kind that no such model reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from palrnn.data import noise_level
+from palrnn.engine.checks import Floats
+from palrnn.engine.seeds import generator
+from palrnn.invariants.free_run import free_run
+
+# steps before a model's own series, and the fewest rows in which noise can be seen
+_DISCARD, _FEW = 3000, 200
+
+
+def own_series(model: Any, trials: Sequence[Floats], seed: int) -> list[Floats] | None:
+    """Return series that ``model`` makes by itself, like ``trials``: as long, with their gaps and noise.
+
+    They follow each other along one free run, in the model's coordinates. None if it diverges.
+    """
+    longest = max(trials, key=len)
+    level = noise_level(longest) if len(longest) >= _FEW else np.zeros(longest.shape[1])
+    whole = longest[~np.isnan(longest).any(axis=1)]
+    run = free_run(model, whole[0], sum(map(len, trials)), _DISCARD)
+    if run.diverged:
+        return None
+    noise = level * generator(seed, "own world").standard_normal(run.observed.shape)
+    made = np.split(run.observed + noise, np.cumsum([len(trial) for trial in trials])[:-1])
+    return [np.where(np.isnan(trial), np.nan, rows) for trial, rows in zip(trials, made, strict=True)]
+
+
+def reflected(first: Floats, again: Floats) -> Floats:
+    """Return 2 f(model) - f(refit), of figures of models and of their refits."""
+    return 2.0 * first - again
