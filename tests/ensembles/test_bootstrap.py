@@ -5,7 +5,8 @@ import pytest
 
 import palrnn
 from palrnn.ensembles import Ensemble
-from palrnn.ensembles.variation import resembling, varied
+from palrnn.ensembles.reflection import own_series
+from palrnn.ensembles.variation import alike, finite_distance, varied, varied_series
 from palrnn.ensembles.work import resampled
 from palrnn.geometry import gibbs_posterior
 
@@ -120,11 +121,56 @@ def test_settings_vary_within_their_bounds_and_models_unlike_the_data_are_left_o
     assert 70 < len(steady) < 130
     assert {each.forcing.interval for each in drawn if each not in steady} <= set(range(8, 33))
     turn = np.array([[np.cos(0.1), -np.sin(0.1)], [np.sin(0.1), np.cos(0.1)]])
-    alike, dead, wild = (
-        palrnn.ALRNN(np.zeros(2), f * turn, np.zeros(2), np.eye(2), 0) for f in (1, 0.9, 1.1)
-    )
-    x = alike.rollout(np.array([1.0, 0.0]), 2000).states
-    assert resembling([alike, dead, alike, wild, alike], x) == [alike] * 3
+    same, dead, wild = (palrnn.ALRNN(np.zeros(2), f * turn, np.zeros(2), np.eye(2), 0) for f in (1, 0.9, 1.1))
+    x = same.rollout(np.array([1.0, 0.0]), 2000).states
+    far = [finite_distance(model, [x]) for model in (same, dead, wild)]
+    assert far[2] is None
+    # also where most models have ended
+    assert alike([far[0], *far[1:] * 2, far[0], far[1]]) == [True, *[False] * 4, True, False]
+
+
+def test_varied_models_learn_from_less_noise_by_windows_of_their_own():
+    states = palrnn.lorenz63(3000, seed=0)
+    x = palrnn.add_observation_noise(states, 0.1, seed=1)
+    drawn = [varied_series([x], 0, k)[0] for k in range(4)]
+    for each in drawn:
+        assert ((each - states).std(axis=0) < 0.5 * (x - states).std(axis=0)).all()
+    assert not np.array_equal(drawn[0], drawn[1])
+    np.testing.assert_array_equal(varied_series([states], 0, 1)[0], states)
+
+
+def test_a_model_makes_series_like_the_data_with_their_gaps_and_noise():
+    turn = np.array([[np.cos(0.1), -np.sin(0.1)], [np.sin(0.1), np.cos(0.1)]])
+    model, wild = (palrnn.ALRNN(np.zeros(2), f * turn, np.zeros(2), np.eye(2), 0) for f in (1, 1.1))
+    states = model.rollout(np.array([1.4, 0.0]), 1000).states
+    x = palrnn.add_observation_noise(states, 0.1, seed=1)
+    x[700] = np.nan
+    made = own_series(model, [x[:300], x[300:]], 5)
+    assert [each.shape for each in made] == [(300, 2), (700, 2)]
+    np.testing.assert_array_equal(np.isnan(made[1]), np.isnan(x[300:]))
+    # a rotation keeps its radius, so what is off it is noise: of a tenth of the deviation, 1, by 999 rows
+    off = np.linalg.norm(np.concatenate(made), axis=1)
+    assert np.nanstd(off) == pytest.approx(0.1, rel=0.15)
+    assert own_series(wild, [x], 5) is None
+
+
+def test_reflected_models_have_refits_that_their_figures_are_held_against():
+    x = palrnn.lorenz63(1500, dt=0.02, seed=0)
+    # long enough that some models move on by themselves: others have nothing to train a refit on
+    how = {"latent_dim": 12, "gated": 8, "updates": 1500, "sequence_length": 50, "keep": "last"}
+    first = palrnn.reconstruct(x, evaluate_every=None, **how)
+    found = palrnn.bootstrap(x, base=first, models=4, method="reflected", workers=1)
+    plain = palrnn.bootstrap(x, base=first, models=4, method="varied", workers=1)
+    # the same models as of a varied ensemble, one refit beside each
+    assert [m.theta.tolist() for m in found.models] == [m.theta.tolist() for m in plain.models]
+    assert len(found.refits) == len(found.models)
+    pairs = [(a, b) for a, b in zip(found.models, found.refits, strict=True) if b is not None]
+    assert pairs
+    assert all(found.refit_of(a) is b for a, b in pairs)
+    values = [2 * a.h[0] - b.h[0] for a, b in pairs]
+    low, high = found.interval(lambda model: model.h[0], 0.5)
+    np.testing.assert_allclose([low, high], np.quantile(values, [0.25, 0.75]), rtol=1e-12)
+    assert first.bars(found, count=3, steps=200, discard=20, gap_rows=0).method == "reflected"
 
 
 def test_an_ensemble_stands_in_for_a_posterior(base):

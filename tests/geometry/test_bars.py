@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from palrnn.geometry import Bars, LaplacePosterior, laplace, model_bars
+from palrnn.geometry import Bars, LaplacePosterior, invariant_error_bars, laplace, model_bars
 from palrnn.geometry.bars import draws_interval
 from palrnn.model import ALRNN
 
@@ -36,6 +36,35 @@ def test_figures_of_linear_models_are_their_closed_forms(bars):
         # all exponents are negative
         assert found["Kaplan-Yorke dimension"] == 0.0
     assert {"D_stsp", "D_H"} < set(bars.names)
+
+
+class Refitted:
+    """Stable linear maps, and refits of one of them that contract more."""
+
+    model = ALRNN(np.zeros(1), [[0.95]], [0.5], np.eye(1), 0)
+    models = tuple(ALRNN(np.zeros(1), [[slope]], [0.5], np.eye(1), 0) for slope in (0.9, 0.85))
+    refits = (ALRNN(np.zeros(1), [[0.8]], [0.5], np.eye(1), 0), None)
+
+    def sample(self, count, *, seed=0):
+        return [self.models[k % 2] for k in range(count)]
+
+    def refit_of(self, model):
+        return self.refits[self.models.index(model)]
+
+
+def test_figures_of_draws_with_refits_are_reflected_and_distances_are_not():
+    reference = np.random.default_rng(0).standard_normal((300, 1))
+    how = {"steps": 300, "discard": 50, "dt": 1.0}
+    found = model_bars(Refitted(), reference, count=4, exponents=1, **how)
+    table = {name: found.draws[:, k] for k, name in enumerate(found.names)}
+    # the exponent of z -> s z + 1/2 is log s, its fixed point 1 / (2 - 2 s); without a refit there is none
+    wanted = 2 * np.log(0.9) - np.log(0.8)
+    np.testing.assert_allclose(table["exponent 1"], [wanted, np.nan] * 2, rtol=1e-9)
+    np.testing.assert_allclose(table["fixed point 1 x1"], [2 / 0.2 - 1 / 0.4, np.nan] * 2, rtol=1e-9)
+    assert np.isfinite(table["D_stsp"]).all()
+    assert found.values[found.names.index("exponent 1")] == pytest.approx(np.log(0.95), rel=1e-9)
+    bars = invariant_error_bars(Refitted(), reference, draws=4, **how)
+    np.testing.assert_allclose(bars.lyapunov, [wanted, np.nan] * 2, rtol=1e-9)
 
 
 def test_the_plain_form_gives_the_same_back(bars):

@@ -32,8 +32,8 @@ def bootstrap_command(
     method: Annotated[
         str | None,
         option(
-            "blocks: data drawn anew; varied: and other sizes and forcings; denoised: from smoothed data; "
-            "seeds: other starts (blocks).",
+            "blocks: data drawn anew; varied: and other sizes and forcings; reflected: and refits, for "
+            "exponents; denoised: from states; seeds: other starts (blocks).",
             _WORK,
         ),
     ] = None,

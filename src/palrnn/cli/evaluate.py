@@ -52,8 +52,8 @@ def evaluate_command(
     bars: Annotated[
         str | None,
         typer.Option(
-            help="Error bars by varied, blocks, denoised or seeds (trained anew), or likelihood, sandwich, "
-            "temperature, none."
+            help="Error bars by reflected, varied, blocks, denoised or seeds (trained anew), or likelihood, "
+            "sandwich, temperature, none."
         ),
     ] = None,
     draws: Annotated[int | None, typer.Option(help="Models behind each error bar (20).")] = None,

@@ -48,6 +48,7 @@ def smoothed(x: ArrayLike, *, windows: ArrayLike | None = None) -> Floats:
     window, which no cubic can be trusted with, stays as it is, too.
     """
     series = as_series(x, allow_nan=True)
+    refuse_empty_columns([series], "x")
     sizes = suggest_windows(series) if windows is None else _sizes(windows, series.shape[1])
     return np.stack([_local_cubics(c, int(w)) for c, w in zip(series.T, sizes, strict=True)], axis=1)
 

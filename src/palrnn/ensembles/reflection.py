@@ -27,18 +27,21 @@ from palrnn.invariants.free_run import free_run
 
 # steps before a model's own series, and the fewest rows in which noise can be seen
 _DISCARD, _FEW = 3000, 200
+# of the deviation of the data: a column that moves less is at rest
+_LEAST = 1e-3
 
 
 def own_series(model: Any, trials: Sequence[Floats], seed: int) -> list[Floats] | None:
     """Return series that ``model`` makes by itself, like ``trials``: as long, with their gaps and noise.
 
-    They follow each other along one free run, in the model's coordinates. None if it diverges.
+    They follow each other along one free run, in the model's coordinates. None if that diverges or comes to
+    rest: there is nothing to learn from it.
     """
     longest = max(trials, key=len)
     level = noise_level(longest) if len(longest) >= _FEW else np.zeros(longest.shape[1])
     whole = longest[~np.isnan(longest).any(axis=1)]
     run = free_run(model, whole[0], sum(map(len, trials)), _DISCARD)
-    if run.diverged:
+    if run.diverged or (run.observed.std(axis=0) < _LEAST * np.nanstd(longest, axis=0)).any():
         return None
     noise = level * generator(seed, "own world").standard_normal(run.observed.shape)
     made = np.split(run.observed + noise, np.cumsum([len(trial) for trial in trials])[:-1])

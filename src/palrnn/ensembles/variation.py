@@ -91,19 +91,12 @@ def _odd(size: float) -> int:
     return max(_NARROWEST, 2 * round((size - 1) / 2) + 1)
 
 
-def resembling(models: Sequence[Any], x: Floats) -> list[Any]:
-    """Return those of ``models`` that go where the data ``x (T, N)`` go, in the models' coordinates.
-
-    Training may end with a model that diverges, or that rests or circles, sooner or later (`alike`).
-    """
-    kept = alike([distance(model, x) for model in models])
-    return [model for model, stays in zip(models, kept, strict=True) if stays]
-
-
 def alike(distances: Sequence[float | None]) -> list[bool]:
-    """Return which of these are no more than one nat above twice that of the better ones; None is none.
+    """Return which models, by their `distance`, go where the data go; None is one that diverged.
 
-    The better ones are at the lower quartile over all: more than half of the models may have ended.
+    Training may end with a model that rests or circles, sooner or later. One that counts is no more than a
+    nat above twice the distance of the better ones, at the lower quartile over all: more than half of the
+    models may have ended.
     """
     away = [np.inf if each is None else each for each in distances]
     # the order statistic: infinite ones must not be interpolated

@@ -13,7 +13,7 @@ from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_float, as_instance, as_int, one_of
 from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
-from palrnn.geometry.posterior import ModelDraws
+from palrnn.geometry.posterior import ModelDraws, has_refits
 from palrnn.invariants import FixedPoints, fixed_points, quantities_of_interest
 from palrnn.model import drift_of
 from palrnn.model.engine import codes
@@ -123,7 +123,7 @@ def model_bars(
     scale = Standardizer(np.zeros(seen), np.ones(seen)) if standardizer is None else standardizer
     names = columns or tuple(f"x{k + 1}" for k in range(seen))
     models = [drift, *posterior.sample(as_int(count, "count", least=2), seed=seed)]
-    refit_of = getattr(posterior, "refit_of", None) if getattr(posterior, "refits", ()) else None
+    refits = has_refits(posterior)
     how: dict[str, Any] = {"standardizer": scale, "steps": as_int(steps, "steps", least=20)}
     how |= {"discard": discard, "dt": dt, "k": None, "seed": seed}
     most, followed, found = as_int(exponents, "exponents", least=1), None, list[dict[str, float]]()
@@ -133,8 +133,8 @@ def model_bars(
             points = fixed_points(model, within=np.unique(codes(model, result.states), axis=0))
             followed = _near(points, scale, drift) if followed is None else followed
             figures = _invariants(result, most) | _points(points, followed, scale, names)
-            if refit_of is not None and number:
-                again = refit_of(model)
+            if refits and number:
+                again = posterior.refit_of(model)  # type: ignore[attr-defined]
                 seconds: dict[str, float] = {}
                 if again is not None:
                     other = quantities_of_interest(again, reference, **how)
