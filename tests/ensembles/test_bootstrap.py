@@ -171,6 +171,8 @@ def test_reflected_models_have_refits_that_their_figures_are_held_against():
     low, high = found.interval(lambda model: model.h[0], 0.5)
     np.testing.assert_allclose([low, high], np.quantile(values, [0.25, 0.75]), rtol=1e-12)
     assert first.bars(found, count=3, steps=200, discard=20, gap_rows=0).method == "reflected"
+    with pytest.raises(RuntimeError, match="no model moves on by itself"):
+        palrnn.bootstrap(x, base=first, models=3, method="reflected", updates=5, workers=1)
 
 
 def test_an_ensemble_stands_in_for_a_posterior(base):

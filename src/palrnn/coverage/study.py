@@ -146,7 +146,9 @@ def study_tables(settings: CoverageSettings, store: Store) -> dict[str, Rows]:
         if found:
             of = model.settings
             key = (of["truth"], of["process"], of["observation"], of["rows"], method)
-            seconds = timings.get(task.hash, {}).get("seconds", np.nan)
+            # the models of an ensemble are tasks of their own
+            spent = [task, *(need for role, need in task.needs.items() if role != "model")]
+            seconds = sum(timings.get(each.hash, {}).get("seconds", np.nan) for each in spent)
             groups.setdefault(key, []).append((found, seconds))
     single, together = Rows(), Rows()
     for key, parts in groups.items():

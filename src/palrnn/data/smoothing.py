@@ -6,8 +6,9 @@ smallest estimate of the error that is left (Mallows' C_p, 1973),
 
     risk(w) = mean (s_w - x)^2 - sigma^2 + 2 sigma^2 h_w,        h_w: the weight of a row in its own value,
 
-which is unbiased for white noise of deviation sigma (`noise_level`). It knows nothing of any model, which is
-its use: a model that is trained on what it found itself, as by a Kalman smoother, learns its own errors.
+which is unbiased for white noise of deviation sigma (`noise_level`). It needs no model, and suits motion that
+is smooth between samples; where the system itself is driven by noise, a smoother that knows a model of it
+(`bootstrap(method="denoised")`) leaves less.
 """
 
 from __future__ import annotations

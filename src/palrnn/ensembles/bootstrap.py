@@ -228,6 +228,8 @@ def bootstrap(
     alive = tuple(each.drift for each, stays in zip(members, kept, strict=True) if stays)
     again = [each.drift if good else None for each, good in zip(refits, _kept(refits, True), strict=True)]
     beside = tuple(each for each, stays in zip(again, kept, strict=False) if stays)
+    if refits and not any(each is not None for each in beside):
+        raise RuntimeError("no model moves on by itself, to train a refit on: take more updates")
     return Ensemble(first, alive, method, count - len(alive), beside)
 
 
