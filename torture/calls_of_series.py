@@ -103,7 +103,10 @@ def _data() -> dict[str, Row]:
         "suggest_lags": Row({"x": x}, {"x": trials, "delay": v.size(optional=True), "most": v.size()}),
         "smoothed": Row(
             {"x": x, "windows": 5},
-            {"x": v.series(x, columns=False, gaps=True), "windows": v.size(optional=True)},
+            {
+                "x": v.series(x, columns=False, gaps=True).without("no values"),
+                "windows": v.size(optional=True),
+            },
         ),
         "suggest_windows": Row({"x": x}, {"x": v.series(x, columns=False, gaps=True)}),
         "suggest_tau": Row({"x": x}, {"x": trials, "level": v.number(above=0.0), "most": v.size()}),

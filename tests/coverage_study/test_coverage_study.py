@@ -12,9 +12,10 @@ from palrnn.coverage.reservoir import reservoir_ensemble
 from palrnn.coverage.settings import SCALES, load_settings
 from palrnn.coverage.study import study_tasks
 from palrnn.coverage.truths import identified, truth
-from palrnn.coverage.work import dataset_seed
+from palrnn.coverage.work import dataset_seed, make_bars
 from palrnn.data import Standardizer, lorenz63
-from palrnn.model import ALRNN
+from palrnn.geometry.bars import draws_interval
+from palrnn.model import ALRNN, checkpoint_bytes
 
 TINY = """
 scale = "tiny"
@@ -155,6 +156,32 @@ def test_the_fixed_point_of_a_flow_is_one(name):
     assert known.values[0] == known.system.lyapunov
 
 
+def test_bars_of_ensembles_are_of_models_that_count_and_of_refits_beside_them():
+    # maps z -> a z, of which the exponent is known: three models that count, one of their refits lost
+    settings = {"truth": "lorenz63", "process": 0.0, "observation": 0.0, "rows": 400, "number": 0}
+    settings |= {"updates": 10, "warm_updates": 1, "models": 4, "draws": 20}
+
+    def kept(slope, distance):
+        model = ALRNN(np.zeros(3), slope * np.eye(3), np.full(3, 0.01), np.eye(3), 0)
+        return checkpoint_bytes(model, training={"distance": distance})
+
+    slopes, away = (0.99, 0.98, 0.97, 0.9), (0.5, 0.6, 0.5, 9.0)
+    inputs = {"model": kept(0.95, 0.5)}
+    inputs |= {f"member {k + 1}": kept(a, d) for k, (a, d) in enumerate(zip(slopes, away, strict=True))}
+    alone = make_bars(settings | {"method": "varied"}, inputs)
+    refits = ((0.97, 0.4), (0.97, 0.5), (0.9, None), (0.9, 0.0))
+    again = {f"refit of member {k + 1}": kept(*each) for k, each in enumerate(refits)}
+    both = make_bars(settings | {"method": "reflected"}, inputs | again)
+    assert (alone["notes"], both["notes"]) == ({"left out": 1}, {"left out": 2})
+    # per unit of time, of steps of 0.01; the refit of a model that does not count has no say
+    first = 100 * np.log(slopes[:3])
+    pairs = 2 * first[:2] - 100 * np.log([0.97, 0.97])
+    for found, values in ((alone, first), (both, pairs)):
+        assert [found["low 0.9"][0], found["high 0.9"][0]] == pytest.approx(
+            draws_interval(values, 0.9), rel=1e-6
+        )
+
+
 def test_data_sets_differ():
     assert len({dataset_seed(number) for number in range(100)}) == 100
 
@@ -176,6 +203,8 @@ def test_settings_that_cannot_be_are_refused(tiny):
         load_settings(_changed(tiny, "[[0.3, 0.3]]", "[[0.0, 0.0]]"))
     with pytest.raises(ValueError, match="without likelihood"):
         load_settings(_changed(tiny, '"linear"', '"lorenz63"'))
+    with pytest.raises(ValueError, match="without varied and reflected"):
+        load_settings(_changed(tiny, '"blocks"', '"reflected"'))
     with pytest.raises(ValueError, match="scale must be one of"):
         load_settings("vast")
 

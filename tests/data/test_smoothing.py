@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.signal import savgol_filter
 
 import palrnn
 from palrnn.data import add_observation_noise, make_system, smoothed, suggest_windows
@@ -22,6 +23,27 @@ def test_each_row_is_the_value_of_a_cubic_regression_on_its_window():
         for n in range(2):
             fit = np.polynomial.Polynomial.fit(np.arange(9), x[t - 4 : t + 5, n], 3)
             assert found[t, n] == pytest.approx(fit(4), abs=1e-12)
+
+
+@pytest.mark.parametrize("window", [5, 11, 47])
+def test_it_is_the_filter_of_savitzky_and_golay_to_the_ends(window):
+    x = np.random.default_rng(0).standard_normal((120, 2)).cumsum(axis=0)
+    np.testing.assert_allclose(smoothed(x, windows=window), savgol_filter(x, window, 3, axis=0), atol=1e-9)
+
+
+@pytest.mark.parametrize("apart", [20, 60, 333])
+def test_with_gaps_the_suggested_window_is_still_nearly_the_best(apart):
+    t = np.arange(4000) / 25
+    states = np.stack([np.sin(t), np.cos(t)], axis=1)
+    x = add_observation_noise(states, 0.1, seed=2)
+    x[::apart] = np.nan
+
+    def left(windows):
+        return np.nanstd(smoothed(x, windows=windows) - states, axis=0)
+
+    best = np.min([left(window) for window in WINDOWS], axis=0)
+    # no window is wider than what is left between gaps; the widest would leave all of the noise there
+    assert (left(suggest_windows(x)) < 1.15 * best).all()
 
 
 def test_cubics_stay_as_they_are_to_the_ends():

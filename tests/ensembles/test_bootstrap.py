@@ -137,6 +137,11 @@ def test_varied_models_learn_from_less_noise_by_windows_of_their_own():
         assert ((each - states).std(axis=0) < 0.5 * (x - states).std(axis=0)).all()
     assert not np.array_equal(drawn[0], drawn[1])
     np.testing.assert_array_equal(varied_series([states], 0, 1)[0], states)
+    # a column that one trial lacks is smoothed in the other
+    part = np.where([True, True, False], x[:1200], np.nan)
+    one, two = varied_series([part, x[1200:2000]], 0, 0)
+    assert np.isnan(one[:, 2]).all()
+    assert ((two - states[1200:2000]).std(axis=0) < 0.5 * (x - states)[1200:2000].std(axis=0)).all()
 
 
 def test_a_model_makes_series_like_the_data_with_their_gaps_and_noise():
@@ -145,10 +150,11 @@ def test_a_model_makes_series_like_the_data_with_their_gaps_and_noise():
     states = model.rollout(np.array([1.4, 0.0]), 1000).states
     x = palrnn.add_observation_noise(states, 0.1, seed=1)
     x[700] = np.nan
+    x[:300, 1] = np.nan
     made = own_series(model, [x[:300], x[300:]], 5)
     assert [each.shape for each in made] == [(300, 2), (700, 2)]
-    np.testing.assert_array_equal(np.isnan(made[1]), np.isnan(x[300:]))
-    # a rotation keeps its radius, so what is off it is noise: of a tenth of the deviation, 1, by 999 rows
+    np.testing.assert_array_equal(np.isnan(np.concatenate(made)), np.isnan(x))
+    # a rotation keeps its radius, so what is off it is noise: of a tenth of the deviation, 1, by 699 rows
     off = np.linalg.norm(np.concatenate(made), axis=1)
     assert np.nanstd(off) == pytest.approx(0.1, rel=0.15)
     assert own_series(wild, [x], 5) is None
@@ -161,7 +167,8 @@ def test_reflected_models_have_refits_that_their_figures_are_held_against():
     first = palrnn.reconstruct(x, evaluate_every=None, **how)
     found = palrnn.bootstrap(x, base=first, models=4, method="reflected", workers=1)
     plain = palrnn.bootstrap(x, base=first, models=4, method="varied", workers=1)
-    # the same models as of a varied ensemble, one refit beside each
+    # the same models as of a varied ensemble, one refit of the same size beside each
+    assert all(b is None or a.gated == b.gated for a, b in zip(found.models, found.refits, strict=True))
     assert [m.theta.tolist() for m in found.models] == [m.theta.tolist() for m in plain.models]
     assert len(found.refits) == len(found.models)
     pairs = [(a, b) for a, b in zip(found.models, found.refits, strict=True) if b is not None]

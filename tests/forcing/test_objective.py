@@ -14,6 +14,7 @@ from oracles import complex_steps
 from oracles import teacher_forcing as plain
 
 from palrnn.forcing import itf_gradient, itf_loss
+from palrnn.forcing.kernels.rollout import sum_of_squares
 from palrnn.model import ALRNN, Forcing
 
 
@@ -144,3 +145,10 @@ def test_wrong_arguments_are_named(x, forcing, words):
     model = random_model(np.random.default_rng(0), 4, 2, 2)
     with pytest.raises(ValueError, match=words):
         itf_loss(model, x, forcing)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 1023])
+def test_squares_are_summed_whatever_their_number(count):
+    values = np.random.default_rng(count).standard_normal(count).astype(np.float32)
+    # a thousand sums in float64
+    assert sum_of_squares(values) == pytest.approx(float(np.sum(values.astype(np.float64) ** 2)), rel=1e-13)

@@ -61,10 +61,12 @@ def test_figures_of_draws_with_refits_are_reflected_and_distances_are_not():
     wanted = 2 * np.log(0.9) - np.log(0.8)
     np.testing.assert_allclose(table["exponent 1"], [wanted, np.nan] * 2, rtol=1e-9)
     np.testing.assert_allclose(table["fixed point 1 x1"], [2 / 0.2 - 1 / 0.4, np.nan] * 2, rtol=1e-9)
+    np.testing.assert_allclose(table["fixed point 1 |eigenvalue 1|"], [0.9**2 / 0.8, np.nan] * 2, rtol=1e-9)
     assert np.isfinite(table["D_stsp"]).all()
     assert found.values[found.names.index("exponent 1")] == pytest.approx(np.log(0.95), rel=1e-9)
     bars = invariant_error_bars(Refitted(), reference, draws=4, **how)
     np.testing.assert_allclose(bars.lyapunov, [wanted, np.nan] * 2, rtol=1e-9)
+    assert bars.diverged == 0
 
 
 def test_the_plain_form_gives_the_same_back(bars):

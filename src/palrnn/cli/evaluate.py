@@ -120,4 +120,5 @@ def _bars(result: Reconstruction, method: str, draws: int | None, seed: int, voi
     ensemble = bootstrap(
         training_data(result), base=result, workers=1, progress=voice.progress("models"), **models
     )
+    how["count"] = max(2, len(ensemble.models))  # each once
     return result.bars(ensemble, progress=voice.progress("error bars"), **how)

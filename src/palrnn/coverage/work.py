@@ -14,7 +14,7 @@ from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import kernel_seed
 from palrnn.ensembles.reflection import own_series, reflected
 from palrnn.ensembles.variation import alike, finite_distance, varied, varied_series
-from palrnn.ensembles.work import resampled
+from palrnn.ensembles.work import REFIT_RULES, resampled
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
 from palrnn.geometry.bars import draws_interval
 from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
@@ -65,7 +65,8 @@ def member_tasks(model: Task, count: int) -> dict[str, Task]:
 
 def refit_task(member: Task) -> Task:
     """A second model, trained in the same way on what that member makes by itself."""
-    return Task(REFIT, dict(member.settings), {"member": member}, label=f"{member.label}, again")
+    settings = {**member.settings, "refit": REFIT_RULES}
+    return Task(REFIT, settings, {"member": member}, label=f"{member.label}, again")
 
 
 def train_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
@@ -82,23 +83,25 @@ def train_varied(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     """Train one of a varied ensemble: on blocks drawn anew of a series without most of its noise, from a
     random start, with settings of its own."""
     x, config = dataset(settings)
-    return _varied_model(x, config, dataset_seed(settings["number"]), settings["member"])
+    return _varied_model(x, config, settings, dataset_seed(settings["number"]))
 
 
 def train_refit(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
-    """Train a second model on a series that the first one makes (`reflection`)."""
+    """Train a second model in the same way on a series that the first one makes (`reflection`)."""
     x, config = dataset(settings)
     seed = kernel_seed(dataset_seed(settings["number"]), "refit", settings["member"])
     made = own_series(checkpoint_from_bytes(inputs["member"]).drift, [x], seed)
     if made is None:
         return checkpoint_bytes(checkpoint_from_bytes(inputs["member"]).drift, training={"distance": None})
-    return _varied_model(made[0], config, seed, settings["member"])
+    return _varied_model(made[0], config, settings, seed)
 
 
-def _varied_model(x: Floats, config: TrainConfig, seed: int, number: int) -> bytes:
-    config = varied(config, seed, number).changed(seed=kernel_seed(seed, "member", number))
+def _varied_model(x: Floats, config: TrainConfig, settings: dict[str, Any], seed: int) -> bytes:
+    """Return a model with the settings of its member; ``seed`` is for blocks, start and batches."""
+    number, drawn = settings["member"], dataset_seed(settings["number"])
+    config = varied(config, drawn, number).changed(seed=kernel_seed(seed, "member", number))
     try:
-        trials = varied_series([x], seed, number)
+        trials = varied_series([x], drawn, number)
         blocks = resampled(trials, block_length(config, len(x)), seed, number)
         model = train(blocks, config, progress=quiet).model
         away: float | None = finite_distance(model, [x])
@@ -139,7 +142,7 @@ def make_bars(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, A
     if settings["method"] in ("varied", "reflected"):
         kept, again = members(inputs), dict[str, Any]()
         if settings["method"] == "reflected":
-            again = _alike({role: data for role, data in inputs.items() if role.startswith("refit")})
+            again = _alike({f"refit of {role}": inputs[f"refit of {role}"] for role in kept})
             kept = {role: each for role, each in kept.items() if f"refit of {role}" in again}
         values = measured(list(kept.values()))
         if again:

@@ -28,7 +28,7 @@ from palrnn.engine.seeds import generator
 from palrnn.ensembles.cleaning import cleaned, state_training
 from palrnn.ensembles.reflection import reflected
 from palrnn.ensembles.variation import alike
-from palrnn.ensembles.work import BASE, DATA, ENOUGH_TRIALS, VARIED, member_task, refit_task
+from palrnn.ensembles.work import BASE, DATA, ENOUGH_TRIALS, VARIED, VARIED_RULES, member_task, refit_task
 from palrnn.forcing import TrainConfig
 from palrnn.geometry import InvariantErrorBars, invariant_error_bars
 from palrnn.inference import FilterDiedError, Forecast
@@ -39,8 +39,6 @@ from palrnn.runs.training import sorted_settings
 from palrnn.sweeps import Engine, Store, Task, engine_for
 from palrnn.sweeps import run as run_tasks
 
-#: To be raised when varied models are made otherwise: an ensemble that goes on makes them again then.
-VARIED_RULES = 2
 METHODS = ("blocks", "seeds", "denoised", "varied", "reflected")
 _KIND = "ensemble"
 # a model that starts from the first one takes this part of its updates
@@ -224,10 +222,13 @@ def bootstrap(
     members, refits = checkpoints[:count], checkpoints[count:]
     kept = _kept(members, method in VARIED)
     if not any(kept):
-        raise RuntimeError("all models diverged in training: take a smaller learning_rate")
+        raise RuntimeError("all models diverged, in training or in a free run: take a smaller learning_rate")
     alive = tuple(each.drift for each, stays in zip(members, kept, strict=True) if stays)
-    again = [each.drift if good else None for each, good in zip(refits, _kept(refits, True), strict=True)]
-    beside = tuple(each for each, stays in zip(again, kept, strict=False) if stays)
+    # those of models that count: that of a cycle comes nearer to it than any model of chaos to its own
+    seconds = [each for each, stays in zip(refits, kept, strict=False) if stays]
+    beside = tuple(
+        each.drift if good else None for each, good in zip(seconds, _kept(seconds, True), strict=True)
+    )
     if refits and not any(each is not None for each in beside):
         raise RuntimeError("no model moves on by itself, to train a refit on: take more updates")
     return Ensemble(first, alive, method, count - len(alive), beside)
@@ -268,7 +269,9 @@ def _members(
     tally = run_tasks(tasks, store, engine, retry_failed=True, close=False, progress=report)
     if not tally.complete:
         why = (store.failure(tally.failed[0]) or "").strip().splitlines()[-1]
-        raise RuntimeError(f"{len(tally.failed)} of {count} models could not be trained; the first: {why}")
+        raise RuntimeError(
+            f"{len(tally.failed)} of {len(tasks)} models could not be trained; the first: {why}"
+        )
     return [store.read(task) for task in tasks]
 
 

@@ -2,15 +2,16 @@
 
 A small model that was trained for a limited time has an exponent of its own, and most such models err to the
 same side: no spread between them shows it. But a model is a system whose figures are known. Let each model of
-an ensemble make a series like the data, as long and as noisy, and train a *refit* on that in the same way. By
-how much the refit misses its model is how much the model may have missed the system, and is taken off twice
-over:
+an ensemble make a series like the data, as long and with as much noise of observation, and train a *refit* on
+that in the same way, from another start. By how much the refit misses its model is how much the model may
+have missed the system, and is taken off:
 
     figure of the system  ~  f(model) - (f(refit) - f(model))  =  2 f(model) - f(refit)
 
 the basic bootstrap, also called reflected (Davison and Hinkley, 1997, sec. 5.2), with a model's own world for
 its resampling. It corrects what depends on how training goes, noise of observation among it; not that the
-system may be of a kind that no such model reaches.
+system may be of a kind that no such model reaches, nor what its process noise does: a model's own world has
+none. Where past values stand beside a column, each gets noise of its own, which in the data is the same.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ import numpy as np
 from palrnn.data import noise_level
 from palrnn.engine.checks import Floats
 from palrnn.engine.seeds import generator
+from palrnn.ensembles.variation import longest_columns
 from palrnn.invariants.free_run import free_run
 
-# steps before a model's own series, and the fewest rows in which noise can be seen
-_DISCARD, _FEW = 3000, 200
+# steps before a model's own series
+_DISCARD = 3000
 # of the deviation of the data: a column that moves less is at rest
 _LEAST = 1e-3
 
@@ -37,11 +39,10 @@ def own_series(model: Any, trials: Sequence[Floats], seed: int) -> list[Floats] 
     They follow each other along one free run, in the model's coordinates. None if that diverges or comes to
     rest: there is nothing to learn from it.
     """
-    longest = max(trials, key=len)
-    level = noise_level(longest) if len(longest) >= _FEW else np.zeros(longest.shape[1])
-    whole = longest[~np.isnan(longest).any(axis=1)]
-    run = free_run(model, whole[0], sum(map(len, trials)), _DISCARD)
-    if run.diverged or (run.observed.std(axis=0) < _LEAST * np.nanstd(longest, axis=0)).any():
+    rows = np.concatenate(trials)
+    level = np.array([noise_level(each)[0] if len(each) else 0.0 for each in longest_columns(trials)])
+    run = free_run(model, rows[~np.isnan(rows).any(axis=1)][0], len(rows), _DISCARD)
+    if run.diverged or (run.observed.std(axis=0) < _LEAST * np.nanstd(rows, axis=0)).any():
         return None
     noise = level * generator(seed, "own world").standard_normal(run.observed.shape)
     made = np.split(run.observed + noise, np.cumsum([len(trial) for trial in trials])[:-1])

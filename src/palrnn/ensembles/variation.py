@@ -71,20 +71,27 @@ def varied_series(trials: Sequence[Floats], seed: int, number: int) -> list[Floa
 
     Windows are wider or narrower than the usual ones by a factor of up to 1.4, uniform in its logarithm.
     """
-    return without_noise(trials, _WINDOW ** generator(seed, "window", number).uniform(-1.0, 1.0))
+    return without_noise(trials, float(_WINDOW ** generator(seed, "window", number).uniform(-1.0, 1.0)))
 
 
 def without_noise(trials: Sequence[Floats], factor: float = 1.0) -> list[Floats]:
     """Return ``trials`` as local cubics (`smoothed`).
 
-    Windows are those of `suggest_windows` for the longest trial times ``factor``. A column in which no noise
-    is seen stays as it is, and so do trials too short to tell.
+    Windows are those of `suggest_windows` for the trial with most rows of a column, times ``factor``. A
+    column in which no noise is seen stays as it is, and so does one too short to tell.
     """
-    longest = max(trials, key=len)
-    if len(longest) < _FEW:
-        return list(trials)
-    windows = [_odd(size * factor) if size > 1 else 1 for size in suggest_windows(longest)]
+    found = [suggest_windows(column)[0] if len(column) else 1 for column in longest_columns(trials)]
+    windows = [_odd(size * factor) if size > 1 else 1 for size in found]
     return [smoothed(trial, windows=windows) for trial in trials]
+
+
+def longest_columns(trials: Sequence[Floats]) -> list[Floats]:
+    """Return each column, ``(T, 1)``, of the trial that has most values in it; empty where these are few."""
+    found = []
+    for n in range(trials[0].shape[1]):
+        column = max((trial[:, [n]] for trial in trials), key=lambda each: np.isfinite(each).sum())
+        found.append(column if np.isfinite(column).sum() >= _FEW else column[:0])
+    return found
 
 
 def _odd(size: float) -> int:

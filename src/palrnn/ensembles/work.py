@@ -21,6 +21,8 @@ DATA = Kind("data", "palrnn.ensembles.work:missing", ".safetensors", archived=Fa
 BASE = Kind("base", "palrnn.ensembles.work:missing", ".safetensors", archived=False)
 MEMBER = Kind("member", "palrnn.ensembles.work:train_member", ".safetensors")
 REFIT = Kind("refit", "palrnn.ensembles.work:train_refit", ".safetensors")
+#: To be raised when varied models, or refits, are made otherwise: an ensemble that goes on makes them again.
+VARIED_RULES, REFIT_RULES = 2, 1
 #: With as many trials as this, whole trials are drawn instead of blocks.
 ENOUGH_TRIALS = 10
 _LEAST_MEASURED = 40
@@ -37,7 +39,7 @@ def member_task(number: int, config: TrainConfig, how: dict[str, Any], data: Tas
 def refit_task(member: Task, data: Task, base: Task) -> Task:
     """The training of a second model, in the same way on what that member makes by itself."""
     needs = {"data": data, "base": base, "member": member}
-    return Task(REFIT, dict(member.settings), needs, label=f"{member.label}, again")
+    return Task(REFIT, {**member.settings, "refit": REFIT_RULES}, needs, label=f"{member.label}, again")
 
 
 def missing(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
@@ -68,7 +70,7 @@ def train_member(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
 
 
 def train_refit(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
-    """Train a second model on the series of a first one (`reflection`), with settings drawn anew."""
+    """Train a second model on the series of a first one (`reflection`), in the same way."""
     seed = kernel_seed(int(settings["seed"]), "refit", int(settings["number"]))
     base, member = (checkpoint_from_bytes(inputs[name]) for name in ("base", "member"))
     made = None
@@ -81,13 +83,16 @@ def train_refit(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
 
 
 def _varied_model(trials: list[Floats], base: Checkpoint, settings: dict[str, Any], seed: int) -> bytes:
-    """Return a model of ``trials`` without their noise, on blocks drawn anew, with settings of its own."""
-    number = int(settings["number"])
-    config = varied(TrainConfig(**settings["config"]), seed, number)
+    """Return a model of ``trials`` without their noise, with the settings of its number.
+
+    ``seed`` is for blocks, start and batches: a refit has the settings of its model, and chances of its own.
+    """
+    number, drawn = int(settings["number"]), int(settings["seed"])
+    config = varied(TrainConfig(**settings["config"]), drawn, number)
     config = config.changed(seed=kernel_seed(seed, "training", number))
     notes: dict[str, Any] = {"number": number, "diverged": False}
     try:
-        blocks = resampled(varied_series(trials, seed, number), settings["block"], seed, number)
+        blocks = resampled(varied_series(trials, drawn, number), settings["block"], seed, number)
         model = train(blocks, config, progress=quiet).model
         notes["distance"] = finite_distance(model, trials)
     except TrainingDivergedError as error:

@@ -129,18 +129,19 @@ def model_bars(
     most, followed, found = as_int(exponents, "exponents", least=1), None, list[dict[str, float]]()
     with listening(progress, "error bars") as report:
         for number, model in enumerate(models):
-            result = quantities_of_interest(model, reference, **how)
-            points = fixed_points(model, within=np.unique(codes(model, result.states), axis=0))
+            result, points = _run(model, reference, how)
             followed = _near(points, scale, drift) if followed is None else followed
-            figures = _invariants(result, most) | _points(points, followed, scale, names)
+            places = _nearest(points, followed)
+            figures = _invariants(result, most) | _points(points, places, scale, names)
             if refits and number:
-                again = posterior.refit_of(model)  # type: ignore[attr-defined]
                 seconds: dict[str, float] = {}
+                again = posterior.refit_of(model)  # type: ignore[attr-defined]
                 if again is not None:
-                    other = quantities_of_interest(again, reference, **how)
-                    points = fixed_points(again, within=np.unique(codes(again, other.states), axis=0))
-                    seconds = _invariants(other, most) | _points(points, followed, scale, names)
-                figures = {name: 2.0 * value - seconds.get(name, np.nan) for name, value in figures.items()}
+                    other, near = _run(again, reference, how)
+                    # the refit's own points nearest to those of its model
+                    found_again = _nearest(near, points.points[places, :seen])
+                    seconds = _invariants(other, most) | _points(near, found_again, scale, names)
+                figures = {name: _reflected(name, value, seconds) for name, value in figures.items()}
             figures |= _distances(result) | ({} if extra is None else dict(extra(model)))
             found.append(figures)
             report(number + 1, len(models), {"exponent": figures.get("exponent 1", float("nan"))})
@@ -169,16 +170,32 @@ def _near(points: FixedPoints, scale: Standardizer, drift: Any) -> Floats:
     return np.asarray(seen[np.argsort(np.linalg.norm(seen, axis=1))[:_FOLLOWED]])
 
 
+def _run(model: Any, reference: ArrayLike, how: dict[str, Any]) -> tuple[Any, FixedPoints]:
+    """Return a model's quantities of interest, and the fixed points in the regions that it visits."""
+    result = quantities_of_interest(model, reference, **how)
+    return result, fixed_points(model, within=np.unique(codes(model, result.states), axis=0))
+
+
+def _reflected(name: str, value: float, seconds: Mapping[str, float]) -> float:
+    """Return 2 f - f(refit); of what is positive by its logarithm."""
+    again = seconds.get(name, float("nan"))
+    if "|" in name:
+        return value**2 / again if again > 0.0 else float("nan")
+    return 2.0 * value - again
+
+
+def _nearest(points: FixedPoints, followed: Floats) -> list[int]:
+    """Return which of ``points`` is nearest to each of ``followed (k, N)``; none if there are none."""
+    seen = points.points[:, : followed.shape[1]]
+    return [int(np.linalg.norm(seen - place, axis=1).argmin()) for place in followed] if len(seen) else []
+
+
 def _points(
-    points: FixedPoints, followed: Floats, scale: Standardizer, names: tuple[str, ...]
+    points: FixedPoints, which: list[int], scale: Standardizer, names: tuple[str, ...]
 ) -> dict[str, float]:
     figures: dict[str, float] = {}
-    for k, place in enumerate(followed):
-        seen = points.points[:, : len(place)]
-        if not len(seen):
-            continue
-        nearest = int(np.linalg.norm(seen - place, axis=1).argmin())
-        raw = scale.inverse(seen[nearest])
+    for k, nearest in enumerate(which):
+        raw = scale.inverse(points.points[nearest, : len(names)])
         figures |= {
             f"fixed point {k + 1} {name}": float(value) for name, value in zip(names, raw, strict=True)
         }

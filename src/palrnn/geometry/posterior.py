@@ -127,6 +127,8 @@ def laplace(
 class InvariantErrorBars:
     """Largest Lyapunov exponent and D_stsp of models drawn from a posterior; NaN where a draw diverged.
 
+    An exponent that is reflected is also NaN where the draw has no refit.
+
     ``lyapunov (n,)`` per unit of time, ``dstsp (n,)`` in nats; ``at_mean``, both of the model itself.
     """
 
@@ -137,7 +139,7 @@ class InvariantErrorBars:
     @property
     def diverged(self) -> int:
         """How many draws ran away, and so have no invariants."""
-        return int(np.isnan(self.lyapunov).sum())
+        return int(np.isnan(self.dstsp).sum())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the draws as plain values; a model that diverged has None."""

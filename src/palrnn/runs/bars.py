@@ -29,6 +29,7 @@ from palrnn.geometry import (
 )
 from palrnn.geometry.gibbs import CALIBRATIONS
 from palrnn.geometry.itf import ForcedDivergenceError
+from palrnn.geometry.posterior import has_refits
 from palrnn.inference import FewPathsWarning, FilterDiedError
 from palrnn.model import PALRNN, Forcing, drift_of
 
@@ -72,6 +73,9 @@ def posterior(run: Reconstruction, method: str, data: Any, settings: BarSettings
 def digest(draws: ModelDraws, settings: BarSettings) -> str:
     """Return a name for the models that are drawn."""
     models = draws.sample(settings.count, seed=settings.seed)
+    if has_refits(draws):
+        again = (draws.refit_of(model) for model in models)  # type: ignore[attr-defined]
+        models += [each for each in again if each is not None]
     thetas = np.concatenate([drift_of(model).theta for model in models])
     return hashlib.sha256(thetas.tobytes()).hexdigest()[:20]
 

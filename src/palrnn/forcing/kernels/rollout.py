@@ -147,7 +147,7 @@ def forced_rollout(theta, dim, series, gaps, drive, starts, tau, alpha, room):
                         mixed = keep * states[end, b, n] + alpha * inputs[end // tau, b, n]
                         states[end, b, n] = mixed
                         phi[end % 2, b, n] = wide[2, n] if mixed < wide[2, n] else mixed
-    total = sum_of_squares(every)
+    total = sum_of_squares(every)  # the first row stays zero
     if gaps is None:
         return total / ((length - 1) * batch)
     return total / predictions(series, starts, length)
