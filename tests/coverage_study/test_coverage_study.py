@@ -86,6 +86,21 @@ def test_a_folder_keeps_its_settings_and_can_be_continued_from_its_archive(tiny,
         assert row["covered 0.9"] == other["covered 0.9"]
 
 
+def test_a_clone_does_not_train_the_models_of_bars_that_are_there(tiny, tmp_path):
+    file = _changed(tiny, '"linear"', '"lorenz63"')
+    text = file.read_text().replace('["sandwich", "likelihood", "blocks"]', '["varied"]')
+    file.write_text(text.replace("updates = 300", "updates = 20").replace("datasets = 2", "datasets = 1"))
+    done = coverage_study(tmp_path / "run", scale=file, workers=1)
+    # a model, three varied ones and their bars; the first and the last are kept in the archive
+    assert (done.tally.before, done.tally.done) == (0, 5)
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    for name in ("settings.toml", "records.zip", "palrnn.json"):
+        (clone / name).write_bytes((tmp_path / "run" / name).read_bytes())
+    again = coverage_study(clone, workers=1)
+    assert (again.tally.before, again.tally.done) == (2, 0)
+
+
 def test_tables_are_written_between_the_marks_of_a_page(tiny, tmp_path):
     folder, page = tmp_path / "run", tmp_path / "page.md"
     coverage_study(folder, scale=_changed(tiny, "datasets = 2", "datasets = 5"), workers=1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,13 @@ def coverage_study(
             store.put(task, data)
         restore_times(store)
         if compute:
-            tally = run_tasks(tasks, store, engine, retry_failed=retry_failed, close=False, progress=progress)
+            # models of an ensemble are not archived: those of bars that are there need not be trained again
+            missing = [task for task in tasks if task.kind.archived and not store.has(task)]
+            before = sum(store.has(task) for task in tasks)
+            tally = run_tasks(
+                missing, store, engine, retry_failed=retry_failed, close=False, progress=progress
+            )
+            tally = replace(tally, before=before)
         tables = study_tables(settings, store)
         for name, rows in tables.items():
             if rows:
