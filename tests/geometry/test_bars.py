@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from palrnn.geometry import Bars, LaplacePosterior, invariant_error_bars, laplace, model_bars
+from palrnn.geometry import Bars, LaplacePosterior, laplace, model_bars
 from palrnn.geometry.bars import draws_interval
+from palrnn.geometry.reflection import reflected
 from palrnn.model import ALRNN
 
 
@@ -39,34 +40,64 @@ def test_figures_of_linear_models_are_their_closed_forms(bars):
 
 
 class Refitted:
-    """Stable linear maps, and refits of one of them that contract more."""
+    """Maps z -> s z + 1/2, whose exponent is log s and whose fixed point 1 / (2 - 2 s), and refits of two."""
 
-    model = ALRNN(np.zeros(1), [[0.95]], [0.5], np.eye(1), 0)
-    models = tuple(ALRNN(np.zeros(1), [[slope]], [0.5], np.eye(1), 0) for slope in (0.9, 0.85))
-    refits = (ALRNN(np.zeros(1), [[0.8]], [0.5], np.eye(1), 0), None)
+    slopes, again = (0.9, 0.85, 0.88), (0.8, 0.77, np.nan)
+
+    def __init__(self):
+        self.model, *models = (self.map(slope) for slope in (0.95, *self.slopes))
+        self.models = tuple(models)
+        self.refits = tuple(None if np.isnan(slope) else self.map(slope) for slope in self.again)
+
+    def map(self, slope):
+        return ALRNN(np.zeros(1), [[slope]], [0.5], np.eye(1), 0)
 
     def sample(self, count, *, seed=0):
-        return [self.models[k % 2] for k in range(count)]
+        return list(self.models[:count])
 
     def refit_of(self, model):
         return self.refits[self.models.index(model)]
 
 
-def test_figures_of_draws_with_refits_are_reflected_and_distances_are_not():
+def shifted(first, again):
+    """Draws less the middle of what two refits miss by, spread by the error of that."""
+    (one, two), first = again - first[:2], np.array(first)
+    off, error = (one + two) / 2, 1.2533 * 1.4826 * abs(one - two) / 2 / np.sqrt(2)
+    mean, spread = first.mean(), first.std(ddof=1)
+    return mean - off + (first - mean) * np.sqrt(spread**2 + error**2) / spread
+
+
+def test_what_refits_miss_by_is_taken_off_figures_and_distances_stay():
     reference = np.random.default_rng(0).standard_normal((300, 1))
-    how = {"steps": 300, "discard": 50, "dt": 1.0}
-    found = model_bars(Refitted(), reference, count=4, exponents=1, **how)
+    found = model_bars(Refitted(), reference, count=3, exponents=1, steps=300, discard=50, dt=1.0)
     table = {name: found.draws[:, k] for k, name in enumerate(found.names)}
-    # the exponent of z -> s z + 1/2 is log s, its fixed point 1 / (2 - 2 s); without a refit there is none
-    wanted = 2 * np.log(0.9) - np.log(0.8)
-    np.testing.assert_allclose(table["exponent 1"], [wanted, np.nan] * 2, rtol=1e-9)
-    np.testing.assert_allclose(table["fixed point 1 x1"], [2 / 0.2 - 1 / 0.4, np.nan] * 2, rtol=1e-9)
-    np.testing.assert_allclose(table["fixed point 1 |eigenvalue 1|"], [0.9**2 / 0.8, np.nan] * 2, rtol=1e-9)
+    slopes, again = np.array(Refitted.slopes), np.array(Refitted.again[:2])
+    logs = shifted(np.log(slopes), np.log(again))
+    np.testing.assert_allclose(table["exponent 1"], logs, rtol=1e-9)
+    np.testing.assert_allclose(table["fixed point 1 |eigenvalue 1|"], np.exp(logs), rtol=1e-9)
+    points = shifted(1 / (2 - 2 * slopes), 1 / (2 - 2 * again))
+    np.testing.assert_allclose(table["fixed point 1 x1"], points, rtol=1e-9)
     assert np.isfinite(table["D_stsp"]).all()
     assert found.values[found.names.index("exponent 1")] == pytest.approx(np.log(0.95), rel=1e-9)
-    bars = invariant_error_bars(Refitted(), reference, draws=4, **how)
-    np.testing.assert_allclose(bars.lyapunov, [wanted, np.nan] * 2, rtol=1e-9)
-    assert bars.diverged == 0
+
+
+def test_intervals_hold_where_models_share_an_error_and_not_if_they_are_scaled():
+    # an estimator that is 0.3 too low, with an error of 0.15 by the data and another of each model
+    rng, count, held, plain = np.random.default_rng(0), 1000, {0.7: 0, 1.0: 0, 1.5: 0}, 0
+    for _ in range(count):
+        first = -0.3 + 0.15 * rng.standard_normal() + 0.15 * rng.standard_normal(8)
+        again = first - 0.3 + 0.15 * rng.standard_normal(8)
+        draws = reflected(first[:, None], again[:, None])[:, 0]
+        for factor in held:
+            low, high = draws_interval(draws.mean() + factor * (draws - draws.mean()), 0.9)
+            held[factor] += low <= 0.0 <= high
+        low, high = draws_interval(first, 0.9)
+        plain += low <= 0.0 <= high
+    # the error of a share of 1,000 is 0.01
+    assert 0.87 < held[1.0] / count < 0.95
+    assert held[0.7] / count < 0.85
+    assert held[1.5] / count > 0.97
+    assert plain / count < 0.6
 
 
 def test_the_plain_form_gives_the_same_back(bars):

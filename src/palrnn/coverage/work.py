@@ -12,11 +12,12 @@ from palrnn.coverage.truths import dataset_seed, truth
 from palrnn.engine.checks import Floats
 from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import kernel_seed
-from palrnn.ensembles.reflection import own_series, reflected
+from palrnn.ensembles.reflection import own_series
 from palrnn.ensembles.variation import alike, finite_distance, varied, varied_series
 from palrnn.ensembles.work import REFIT_RULES, resampled
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
 from palrnn.geometry.bars import draws_interval
+from palrnn.geometry.reflection import reflected
 from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
 from palrnn.sweeps import Kind, Task
 
@@ -25,7 +26,7 @@ MEMBER = Kind("member", "palrnn.coverage.work:train_varied", ".safetensors", arc
 REFIT = Kind("refit", "palrnn.coverage.work:train_refit", ".safetensors", archived=False)
 BARS = Kind("bars", "palrnn.coverage.work:make_bars")
 #: To be raised when a method makes other bars of the same data: a study that goes on makes them again then.
-RULES = {"likelihood": 2, "observed": 2, "varied": 2}
+RULES = {"likelihood": 2, "observed": 2, "varied": 2, "reflected": 2}
 #: Of the intervals.
 LEVELS = (0.5, 0.9)
 
@@ -140,13 +141,15 @@ def make_bars(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, A
         return np.array([known.measure(each, scale, raw) for each in models]).reshape(-1, len(known.names))
 
     if settings["method"] in ("varied", "reflected"):
-        kept, again = members(inputs), dict[str, Any]()
+        kept = members(inputs)
+        values = measured(list(kept.values()))
         if settings["method"] == "reflected":
             again = _alike({f"refit of {role}": inputs[f"refit of {role}"] for role in kept})
-            kept = {role: each for role, each in kept.items() if f"refit of {role}" in again}
-        values = measured(list(kept.values()))
-        if again:
-            values = reflected(values, measured([again[f"refit of {role}"] for role in kept]))
+            refits = np.full_like(values, np.nan)
+            for k, role in enumerate(kept):
+                if f"refit of {role}" in again:
+                    refits[k] = measured([again[f"refit of {role}"]])[0]
+            values = reflected(values, refits)
         notes: Mapping[str, float] = {"left out": settings["models"] - len(kept)}
     else:
         found = drawn_models(settings["method"], work)

@@ -26,11 +26,11 @@ from palrnn.engine.folders import writable_folder
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
 from palrnn.ensembles.cleaning import cleaned, state_training
-from palrnn.ensembles.reflection import reflected
 from palrnn.ensembles.variation import alike
 from palrnn.ensembles.work import BASE, DATA, ENOUGH_TRIALS, VARIED, VARIED_RULES, member_task, refit_task
 from palrnn.forcing import TrainConfig
 from palrnn.geometry import InvariantErrorBars, invariant_error_bars
+from palrnn.geometry.reflection import LEAST, reflected
 from palrnn.inference import FilterDiedError, Forecast
 from palrnn.model import Checkpoint, checkpoint_bytes, checkpoint_from_bytes
 from palrnn.runs import Reconstruction, reconstruct
@@ -90,15 +90,20 @@ class Ensemble:
     ) -> tuple[Floats | float, Floats | float]:
         """Return the central interval of ``measure(model)``, a number or an array, over the models.
 
-        Where these have refits it is of 2 measure(model) - measure(refit), of pairs that are whole.
+        Where these have refits, what those miss by is taken off (`palrnn.geometry.reflection`).
         """
         tail = (1.0 - as_float(coverage, "coverage", above=0.0, most=1.0)) / 2.0
+        values = np.array([measure(model) for model in self.models], dtype=np.float64)
         if self.refits:
-            pairs = [(a, b) for a, b in zip(self.models, self.refits, strict=True) if b is not None]
-            first, again = (np.array([measure(each[k]) for each in pairs], dtype=np.float64) for k in (0, 1))
-            values = reflected(first, again)
-        else:
-            values = np.array([measure(model) for model in self.models], dtype=np.float64)
+            nothing = np.full_like(values, np.nan)
+            again = [
+                each if refit is None else measure(refit)
+                for refit, each in zip(self.refits, nothing, strict=True)
+            ]
+            rows = (
+                np.reshape(each, (len(values), -1)) for each in (values, np.array(again, dtype=np.float64))
+            )
+            values = reflected(*rows).reshape(values.shape)
         low, high = np.nanquantile(values, [tail, 1.0 - tail], axis=0)
         return low, high
 
@@ -229,8 +234,10 @@ def bootstrap(
     beside = tuple(
         each.drift if good else None for each, good in zip(seconds, _kept(seconds, True), strict=True)
     )
-    if refits and not any(each is not None for each in beside):
-        raise RuntimeError("no model moves on by itself, to train a refit on: take more updates")
+    if refits and sum(each is not None for each in beside) < LEAST:
+        raise RuntimeError(
+            f"fewer than {LEAST} models move on, to train refits on: take more updates or models"
+        )
     return Ensemble(first, alive, method, count - len(alive), beside)
 
 

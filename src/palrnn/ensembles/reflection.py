@@ -3,15 +3,12 @@
 A small model that was trained for a limited time has an exponent of its own, and most such models err to the
 same side: no spread between them shows it. But a model is a system whose figures are known. Let each model of
 an ensemble make a series like the data, as long and with as much noise of observation, and train a *refit* on
-that in the same way, from another start. By how much the refit misses its model is how much the model may
-have missed the system, and is taken off:
+that in the same way, from another start. By how much refits miss their models is how much models may have
+missed the system, and is taken off (`palrnn.geometry.reflection`).
 
-    figure of the system  ~  f(model) - (f(refit) - f(model))  =  2 f(model) - f(refit)
-
-the basic bootstrap, also called reflected (Davison and Hinkley, 1997, sec. 5.2), with a model's own world for
-its resampling. It corrects what depends on how training goes, noise of observation among it; not that the
-system may be of a kind that no such model reaches, nor what its process noise does: a model's own world has
-none. Where past values stand beside a column, each gets noise of its own, which in the data is the same.
+It corrects what depends on how training goes, noise of observation among it; not that the system may be of a
+kind that no such model reaches, nor what its process noise does: a model's own world has none. Where past
+values stand beside a column, each gets noise of its own, which in the data is the same.
 """
 
 from __future__ import annotations
@@ -47,8 +44,3 @@ def own_series(model: Any, trials: Sequence[Floats], seed: int) -> list[Floats] 
     noise = level * generator(seed, "own world").standard_normal(run.observed.shape)
     made = np.split(run.observed + noise, np.cumsum([len(trial) for trial in trials])[:-1])
     return [np.where(np.isnan(trial), np.nan, rows) for trial, rows in zip(trials, made, strict=True)]
-
-
-def reflected(first: Floats, again: Floats) -> Floats:
-    """Return 2 f(model) - f(refit), of figures of models and of their refits."""
-    return 2.0 * first - again

@@ -13,7 +13,8 @@ from palrnn.data import Standardizer
 from palrnn.engine.checks import Floats, as_float, as_instance, as_int, one_of
 from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
-from palrnn.geometry.posterior import ModelDraws, has_refits
+from palrnn.geometry.posterior import ModelDraws
+from palrnn.geometry.reflection import has_refits, reflected
 from palrnn.invariants import FixedPoints, fixed_points, quantities_of_interest
 from palrnn.model import drift_of
 from palrnn.model.engine import codes
@@ -115,7 +116,7 @@ def model_bars(
     ``dt``, D_stsp, D_H, of up to four fixed points in the regions that the model visits the raw position (by
     ``columns``) and the moduli of the largest eigenvalues, and what ``extra(model)`` adds. A fixed point of a
     draw is the one nearest to the model's. Where the draws have refits (``bootstrap(method="reflected")``)
-    exponents, dimension and fixed points are 2 f(draw) - f(refit); distances to the reference stay.
+    exponents, dimension and fixed points are reflected (`reflection`); distances to the reference stay.
     """
     as_instance(posterior, "posterior", ModelDraws)
     drift = drift_of(posterior.model)
@@ -123,31 +124,44 @@ def model_bars(
     scale = Standardizer(np.zeros(seen), np.ones(seen)) if standardizer is None else standardizer
     names = columns or tuple(f"x{k + 1}" for k in range(seen))
     models = [drift, *posterior.sample(as_int(count, "count", least=2), seed=seed)]
-    refits = has_refits(posterior)
     how: dict[str, Any] = {"standardizer": scale, "steps": as_int(steps, "steps", least=20)}
     how |= {"discard": discard, "dt": dt, "k": None, "seed": seed}
-    most, followed, found = as_int(exponents, "exponents", least=1), None, list[dict[str, float]]()
+    most, followed = as_int(exponents, "exponents", least=1), None
+    found, again, others = (list[dict[str, float]]() for _ in range(3))
     with listening(progress, "error bars") as report:
         for number, model in enumerate(models):
             result, points = _run(model, reference, how)
             followed = _near(points, scale, drift) if followed is None else followed
             places = _nearest(points, followed)
-            figures = _invariants(result, most) | _points(points, places, scale, names)
-            if refits and number:
+            found.append(_invariants(result, most) | _points(points, places, scale, names))
+            others.append(_distances(result) | ({} if extra is None else dict(extra(model))))
+            if has_refits(posterior) and number:
+                refit = posterior.refit_of(model)  # type: ignore[attr-defined]
                 seconds: dict[str, float] = {}
-                again = posterior.refit_of(model)  # type: ignore[attr-defined]
-                if again is not None:
-                    other, near = _run(again, reference, how)
+                if refit is not None:
+                    other, near = _run(refit, reference, how)
                     # the refit's own points nearest to those of its model
-                    found_again = _nearest(near, points.points[places, :seen])
-                    seconds = _invariants(other, most) | _points(near, found_again, scale, names)
-                figures = {name: _reflected(name, value, seconds) for name, value in figures.items()}
-            figures |= _distances(result) | ({} if extra is None else dict(extra(model)))
-            found.append(figures)
-            report(number + 1, len(models), {"exponent": figures.get("exponent 1", float("nan"))})
-    order = dict.fromkeys(name for figures in found for name in figures)
-    table = np.array([[figures.get(name, np.nan) for name in order] for figures in found])
-    return Bars(method, tuple(order), table[0], table[1:])
+                    own = _nearest(near, points.points[places, :seen])
+                    seconds = _invariants(other, most) | _points(near, own, scale, names)
+                again.append(seconds)
+            report(number + 1, len(models), {"exponent": found[-1].get("exponent 1", float("nan"))})
+    order = tuple(dict.fromkeys(name for figures in found for name in figures))
+    table = _table(found, order)
+    if again:
+        draws, refitted, sizes = table[1:], _table(again, order), np.array(["|" in name for name in order])
+        # moduli are positive, and stay so by their logarithm
+        with np.errstate(divide="ignore"):
+            draws[:, sizes], refitted[:, sizes] = np.log(draws[:, sizes]), np.log(refitted[:, sizes])
+        draws = reflected(draws, refitted)
+        draws[:, sizes] = np.exp(draws[:, sizes])
+        table[1:] = draws
+    beside = tuple(dict.fromkeys(name for figures in others for name in figures))
+    table = np.concatenate([table, _table(others, beside)], axis=1)
+    return Bars(method, (*order, *beside), table[0], table[1:])
+
+
+def _table(found: list[dict[str, float]], names: tuple[str, ...]) -> Floats:
+    return np.array([[figures.get(name, np.nan) for name in names] for figures in found])
 
 
 def _invariants(result: Any, exponents: int) -> dict[str, float]:
@@ -174,14 +188,6 @@ def _run(model: Any, reference: ArrayLike, how: dict[str, Any]) -> tuple[Any, Fi
     """Return a model's quantities of interest, and the fixed points in the regions that it visits."""
     result = quantities_of_interest(model, reference, **how)
     return result, fixed_points(model, within=np.unique(codes(model, result.states), axis=0))
-
-
-def _reflected(name: str, value: float, seconds: Mapping[str, float]) -> float:
-    """Return 2 f - f(refit); of what is positive by its logarithm."""
-    again = seconds.get(name, float("nan"))
-    if "|" in name:
-        return value**2 / again if again > 0.0 else float("nan")
-    return 2.0 * value - again
 
 
 def _nearest(points: FixedPoints, followed: Floats) -> list[int]:

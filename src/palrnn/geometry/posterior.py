@@ -127,8 +127,6 @@ def laplace(
 class InvariantErrorBars:
     """Largest Lyapunov exponent and D_stsp of models drawn from a posterior; NaN where a draw diverged.
 
-    An exponent that is reflected is also NaN where the draw has no refit.
-
     ``lyapunov (n,)`` per unit of time, ``dstsp (n,)`` in nats; ``at_mean``, both of the model itself.
     """
 
@@ -139,7 +137,7 @@ class InvariantErrorBars:
     @property
     def diverged(self) -> int:
         """How many draws ran away, and so have no invariants."""
-        return int(np.isnan(self.dstsp).sum())
+        return int(np.isnan(self.lyapunov).sum())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the draws as plain values; a model that diverged has None."""
@@ -163,11 +161,6 @@ class InvariantErrorBars:
         return f"InvariantErrorBars({', '.join(parts)}; {self.diverged} of {len(self.dstsp)} draws diverged)"
 
 
-def has_refits(posterior: ModelDraws) -> bool:
-    """Whether models drawn from ``posterior`` have refits, by ``refit_of`` (an `Ensemble` may)."""
-    return bool(getattr(posterior, "refits", ()))
-
-
 def invariant_error_bars(
     posterior: ModelDraws,
     reference: ArrayLike,
@@ -185,24 +178,20 @@ def invariant_error_bars(
 
     Each model runs freely from the first reference point for ``steps`` steps after ``discard``. The
     settings are those of `quantities_of_interest`; a driven model needs the ``inputs (T, K)`` of the
-    reference. Where draws have refits, exponents are reflected as in `model_bars`, which has more figures.
-    The draws to recommend are those of `bootstrap` (docs/uncertainty.md).
+    reference. The draws to recommend are those of `bootstrap` (docs/uncertainty.md); `model_bars` has more
+    figures, and knows what to do with refits.
     """
     as_instance(posterior, "posterior", ModelDraws)
     steps = as_int(steps, "steps", least=20)
     models = [posterior.model, *posterior.sample(as_int(draws, "draws", least=1), seed=seed)]
     how: dict[str, Any] = {"inputs": inputs, "standardizer": standardizer, "steps": steps}
     how |= {"discard": discard, "dt": dt, "seed": seed}
-    found, refits = np.full((len(models), 2), np.nan), has_refits(posterior)
+    found = np.full((len(models), 2), np.nan)
     with listening(progress, "error bars") as report:
         for i, model in enumerate(models):
             result = quantities_of_interest(model, reference, **how)
             if result.lyapunov is not None and result.dstsp is not None:
                 found[i] = result.lyapunov.largest, result.dstsp.value
-            if refits and i:
-                again = posterior.refit_of(model)  # type: ignore[attr-defined]
-                other = None if again is None else quantities_of_interest(again, reference, **how).lyapunov
-                found[i, 0] = 2.0 * found[i, 0] - (np.nan if other is None else other.largest)
             report(i + 1, len(models), {"lyapunov": float(found[i, 0])})
     mean = float(found[0, 0]), float(found[0, 1])
     return InvariantErrorBars(found[1:, 0], found[1:, 1], mean)

@@ -29,7 +29,7 @@ from palrnn.geometry import (
 )
 from palrnn.geometry.gibbs import CALIBRATIONS
 from palrnn.geometry.itf import ForcedDivergenceError
-from palrnn.geometry.posterior import has_refits
+from palrnn.geometry.reflection import has_refits
 from palrnn.inference import FewPathsWarning, FilterDiedError
 from palrnn.model import PALRNN, Forcing, drift_of
 
