@@ -280,6 +280,17 @@ def test_recommended_intervals_of_parameters_cover_what_their_page_says():
     half = [100 * float(row["covered 0.5"]) for row in found]
     shown = [f"{value:.0f}" for value in (min(wide), max(wide), min(half), max(half))]
     assert list(said(DOCS / "uncertainty.md", words)) == shown
+    longer = [
+        row
+        for row in coverage_rows("methods.csv")
+        if row["rows"] == "20000" and row["method"] == "likelihood"
+    ]
+    assert [int(row["datasets"]) for row in longer] == [100] * 4
+    shares = [100 * float(row["covered 0.9"]) for row in longer]
+    low, high = said(
+        DOCS / "uncertainty.md", r"of 20,000 rows (\d+) to (\d+) %, in four settings of a hundred"
+    )
+    assert (low, high) == (f"{min(shares):.0f}", f"{max(shares):.0f}")
     # 90 of 100 data sets, within three errors of so many
     assert min(wide) > 90 - 3 * 3
     assert max(wide) < 90 + 3 * 3
@@ -287,24 +298,45 @@ def test_recommended_intervals_of_parameters_cover_what_their_page_says():
 
 def test_intervals_of_exponents_hold_what_their_page_says():
     rows = {
-        (row["truth"], row["observation"]): row
+        (row["truth"], row["process"], row["observation"], row["method"]): row
         for row in coverage_rows("methods.csv")
         if row["asked"] == "exponent"
     }
-    assert {int(row["datasets"]) for row in rows.values()} == {10}
-    words = r"in (\d+) of 10 clean data sets of Lorenz-63, in (\d+) of 10 .*? and in (\d+) of 10 of Rössler"
-    held = [round(10 * float(rows[key]["covered 0.9"])) for key in
-            (("lorenz63", "0"), ("lorenz63", "0.1"), ("rossler", "0.1"))]  # fmt: skip
-    assert [int(each) for each in said(DOCS / "uncertainty.md", words)] == held
+
+    def held(method, level):
+        counts = [int(row["datasets"]) for key, row in rows.items() if key[-1] == method]
+        shares = [float(row[f"covered {level}"]) for key, row in rows.items() if key[-1] == method]
+        return [round(n * share) for n, share in zip(counts, shares, strict=True)], counts
+
+    words = (
+        r"without noise, in (\d+) of (\d+) with observation noise 0\.1, in (\d+) of (\d+) with 0\.3, "
+        r"in (\d+) of (\d+) with 0\.1 of both"
+    )
+    found = [int(each) for each in said(DOCS / "uncertainty.md", words)]
+    some, counts = held("reflected", "0.9")
+    assert len(counts) == 5
+    assert found == [number for pair in zip(some[1:4], counts[1:4], strict=True) for number in pair]
+    words = (
+        r": (\d+) of (\d+) together, and within the 50 % interval in (\d+)\. .*? "
+        r"hold it in (\d+) of (\d+) and (\d+):"
+    )
+    found = [int(each) for each in said(DOCS / "uncertainty.md", words)]
+    half, alone, few = (sum(held(*which)[0]) for which in
+                        (("reflected", "0.5"), ("varied", "0.9"), ("varied", "0.5")))  # fmt: skip
+    assert found == [sum(some), sum(counts), half, alone, sum(counts), few]
 
 
 def test_bands_and_scores_of_forecasts_are_those_of_the_table():
     rows = {(row["forecaster"], float(row["until"])): row for row in coverage_rows("forecasts.csv")}
     ours, theirs = "ensemble, calibrated", "echo-state networks"
     hold = [100 * float(row["coverage"]) for (name, _), row in rows.items() if name == ours]
-    low, high = said(DOCS / "uncertainty.md", r"bands of the ensemble hold (\d+) to (\d+) % up to two")
-    assert (int(low), int(high)) == (round(min(hold)), round(max(hold)))
-    pair = r"\(([\d.]+) and ([\d.]+)"
-    words = rf"up to one Lyapunov time {pair}\), and \*behind\* .*? {pair} at two"
-    scores = [f"{float(rows[name, until]['crps']):.3f}" for until in (1.0, 2.0) for name in (ours, theirs)]
+    words = r"bands of the ensemble hold (\d+) to (\d+) % up to two Lyapunov times, over (\d+) data sets"
+    low, high, count = said(DOCS / "uncertainty.md", words)
+    assert (int(low), int(high), count) == (round(min(hold)), round(max(hold)), rows[ours, 2.0]["datasets"])
+    pair = r"([\d.]+) and ([\d.]+)"
+    words = rf"at every lead: {pair} to half a Lyapunov time, {pair} to one, {pair} to two"
+    leads = (0.5, 1.0, 2.0)
+    scores = [f"{float(rows[name, until]['crps']):.3f}" for until in leads for name in (ours, theirs)]
     assert list(said(DOCS / "uncertainty.md", words)) == scores
+    for until in (0.25, *leads, 1.5):
+        assert float(rows[ours, until]["crps"]) < float(rows[theirs, until]["crps"])

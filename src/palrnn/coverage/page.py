@@ -82,7 +82,10 @@ def _share(row: dict[str, str], level: str) -> str:
 
 
 def _number(text: str) -> str:
-    return f"{float(text):.2g}" if text else "none"
+    if not text:
+        return "none"
+    value = float(text)
+    return f"{value:.0f}" if abs(value) >= 100.0 else f"{value:.2g}"
 
 
 def _read(file: Path) -> list[dict[str, str]]:

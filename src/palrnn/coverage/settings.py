@@ -1,4 +1,4 @@
-"""The settings of the coverage study, and its scales: smoke (seconds), quick (an hour), full (days)."""
+"""The settings of the coverage study, and its scales: smoke (seconds), quick (hours), full (days)."""
 
 from __future__ import annotations
 
