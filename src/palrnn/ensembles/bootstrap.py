@@ -133,7 +133,10 @@ class Ensemble:
         return made if calibration is None else calibration(made)
 
     def error_bars(self, *, draws: int | None = None, **settings: Any) -> InvariantErrorBars:
-        """Return the invariants of the models; the settings are those of `invariant_error_bars`."""
+        """Return the invariants of the models; the settings are those of `invariant_error_bars`.
+
+        They are the models' own: ``base.bars(ensemble)`` takes off what refits miss by.
+        """
         base = self.base
         steps = min(10_000, max(1000, len(base.held)))
         usual: dict[str, Any] = {"standardizer": base.standardizer, "steps": steps, "dt": base.dt or 1.0}
