@@ -17,7 +17,7 @@ from palrnn.engine.kernel import kernel, pin_blas
 from palrnn.engine.progress import quiet
 from palrnn.forcing import TrainConfig, train
 from palrnn.forcing.batches import BLOCK, Batches
-from palrnn.forcing.objective import Updates, run_updates
+from palrnn.forcing.objective import Moments, Updates, run_updates
 from palrnn.model import ALRNN, ShallowPLRNN, initial_alrnn
 from palrnn.model.surrogate import training_vector
 
@@ -57,7 +57,8 @@ class Ours:
             clip=np.inf,
         )
         losses, norms = np.empty(count), np.empty(count)
-        diverged = run_updates(self.model, self.theta, (self.first, self.second), todo, (losses, norms))
+        moments = Moments(self.first, self.second)
+        diverged = run_updates(self.model, self.theta, moments, todo, (losses, norms))
         if diverged >= 0:
             raise ArithmeticError(f"the benchmark diverged at update {self.done + diverged + 1}")
         self.done = (self.done + count) % (1000 * BLOCK)

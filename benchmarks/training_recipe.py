@@ -37,8 +37,9 @@ BEGIN, END = "<!-- table of benchmarks/training_recipe.py -->", "<!-- end of rec
 ROWS, LENGTH, DISCARD, STARTS, LONG, PAIRS = 40_000, 20_000, 1000, 10, 100_000, 10
 CHOSEN_ON = 10_000
 
-_OLD: dict[str, Any] = {"latent_dim": 30, "gated": 10, "learning_rate": 1e-3, "updates": 100_000}
-_NEW: dict[str, Any] = {
+_RADAM: dict[str, Any] = {"optimizer": "radam"}
+_OLD: dict[str, Any] = _RADAM | {"latent_dim": 30, "gated": 10, "learning_rate": 1e-3, "updates": 100_000}
+_NEW: dict[str, Any] = _RADAM | {
     "latent_dim": 50,
     "gated": 20,
     "learning_rate": 3e-3,
@@ -47,7 +48,14 @@ _NEW: dict[str, Any] = {
 }
 _LARGER: dict[str, Any] = {"latent_dim": 60, "gated": 40}
 _BEST: dict[str, Any] = {"evaluate_every": 3000, "keep": "best", "evaluate_long_steps": LONG}
-_SHALLOW: dict[str, Any] = {"family": "shallow", "hidden": 50, "alpha": 0.1, "tau": 1, "updates": 30_000}
+_SOAP: dict[str, Any] = _NEW | _LARGER | _BEST | {"optimizer": "soap"}
+_SHALLOW: dict[str, Any] = _RADAM | {
+    "family": "shallow",
+    "hidden": 50,
+    "alpha": 0.1,
+    "tau": 1,
+    "updates": 30_000,
+}
 CANDIDATES: dict[str, dict[str, Any]] = {
     "paper": _OLD,
     "paper, 30,000 updates": _OLD | {"updates": 30_000},
@@ -60,6 +68,11 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "M 60, P 40, input noise 0.01, the best of ten": _NEW | _LARGER | _BEST | {"input_noise": 0.01},
     "shallow, input noise 0.05, the best of ten": _SHALLOW | _BEST | {"input_noise": 0.05},
     "shallow, input noise 0.02, the best of ten": _SHALLOW | _BEST | {"input_noise": 0.02},
+    "SOAP, M 60, P 40, input noise 0.05, the best of ten": _SOAP | {"input_noise": 0.05},
+    "SOAP, M 60, P 40, input noise 0.02, the best of ten": _SOAP | {"input_noise": 0.02},
+    "SOAP, shallow, input noise 0.05, the best of ten": _SHALLOW
+    | _BEST
+    | {"optimizer": "soap", "input_noise": 0.05},
 }
 
 

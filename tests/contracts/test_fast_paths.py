@@ -7,7 +7,8 @@ import pytest
 from oracles.networks import random_network
 from oracles.shallow_family import random_shallow
 
-from palrnn.forcing.objective import Updates, loss_and_gradient, run_updates
+from palrnn.forcing.objective import Moments, Updates, loss_and_gradient, run_updates
+from palrnn.forcing.soap import blocks_in, curvature_of
 from palrnn.geometry.sensitivity import forced_states, forcing_strengths, sensitivity
 from palrnn.invariants.cycles import orbit_derivative
 from palrnn.invariants.lyapunov import carried
@@ -117,7 +118,8 @@ def test_losses_and_gradients(model, forcing, share, batch):
 @every_kernel
 @pytest.mark.parametrize("share", [0.0, 0.4], ids=["whole", "gaps"])
 @pytest.mark.parametrize("noisy", [False, True])
-def test_updates(model, noisy, share):
+@pytest.mark.parametrize("optimizer", ["radam", "soap"])
+def test_updates(model, optimizer, noisy, share):
     rng = np.random.default_rng(3)
     series = with_gaps(rng.standard_normal((60, 2)), rng, share)
     possible = np.flatnonzero(~np.isnan(series[:40]).any(axis=1))
@@ -138,9 +140,11 @@ def test_updates(model, noisy, share):
     outcomes = []
     for chosen in (run_updates.dispatch(type(model)), run_updates.dispatch(object)):
         vector = training_vector(model)
-        moments, told = (np.zeros_like(vector), np.zeros_like(vector)), (np.empty(12), np.empty(12))
+        curvature, told = curvature_of(model), (np.empty(12), np.empty(12))
+        blocks = blocks_in(model, curvature) if optimizer == "soap" else None
+        moments = Moments(np.zeros_like(vector), np.zeros_like(vector), blocks)
         assert chosen(model, vector, moments, todo, told) == -1
-        outcomes.append((vector, *moments, *told))
+        outcomes.append((vector, moments.first, moments.second, curvature, *told))
     for one, other in zip(*outcomes, strict=True):
         close(one, other, 1e-10)  # twelve updates pass rounding on
 

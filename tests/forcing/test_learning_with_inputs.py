@@ -12,7 +12,8 @@ from oracles.shallow_family import random_shallow
 import palrnn
 from palrnn import Forcing, TrainConfig, itf_gradient, itf_loss
 from palrnn.engine.progress import quiet
-from palrnn.forcing.objective import Updates, loss_and_gradient, run_updates
+from palrnn.forcing.objective import Moments, Updates, loss_and_gradient, run_updates
+from palrnn.forcing.soap import blocks_in, curvature_of
 from palrnn.model.inputs import driven
 from palrnn.model.surrogate import training_vector
 
@@ -122,7 +123,11 @@ def test_updates_agree_with_the_plain_engine(model, share):
     outcomes = []
     for chosen in (run_updates.dispatch(type(model)), run_updates.dispatch(object)):
         vector = training_vector(model)
-        moments, told = (np.zeros_like(vector), np.zeros_like(vector)), (np.empty(12), np.empty(12))
+        blocks = blocks_in(model, curvature_of(model))
+        moments, told = (
+            Moments(np.zeros_like(vector), np.zeros_like(vector), blocks),
+            (np.empty(12), np.empty(12)),
+        )
         assert chosen(model, vector, moments, todo, told) == -1
         outcomes.append((vector, *told))
     for one, other in zip(*outcomes, strict=True):

@@ -91,6 +91,8 @@ def test_parameters_and_moments_that_do_not_fit_are_refused(series, run, name, v
     ("name", "value", "words"),
     [
         ("second_moment", np.full(SIZE, -1, np.float32), "second_moment must be at least 0, holds -1"),
+        ("curvature", np.zeros(10), r"curvature must have shape \(122,\), has \(10,\)"),
+        ("curvature", np.full(122, np.nan), "curvature must be finite"),
         ("loss", np.ones(7), r"loss must have shape \(8,\), has \(7,\)"),
         ("loss", np.full(8, np.nan), "loss must be finite"),
         ("loss", np.ones(8, np.float32), "loss must hold float64"),
@@ -120,7 +122,18 @@ def test_a_count_of_updates_that_makes_no_sense_is_refused(series, run, done):
 
 
 @pytest.mark.parametrize(
-    "name", ["theta", "first_moment", "second_moment", "best_theta", "loss", "evaluations", "done", "data"]
+    "name",
+    [
+        "theta",
+        "first_moment",
+        "second_moment",
+        "best_theta",
+        "curvature",
+        "loss",
+        "evaluations",
+        "done",
+        "data",
+    ],
 )
 def test_what_is_missing_is_named(series, run, name):
     rewrite(run, without=(name,))
@@ -153,6 +166,38 @@ def test_a_model_that_is_not_that_of_its_state_is_refused(series, run):
     rewrite(run, model=initial_alrnn(5, 3, 2, seed=99))
     with pytest.raises(ValueError, match="the model is not that of its training state"):
         resumed(series, run)
+
+
+def test_a_file_from_when_there_was_radam_alone_goes_on_with_it(series, tmp_path):
+    def stop(done, total, figures):
+        if done >= 8:
+            raise Stop
+
+    radam = CONFIG.changed(optimizer="radam")
+    with pytest.raises(Stop):
+        train(series, radam, run=tmp_path, heldout=series, progress=stop)
+    assert "curvature" not in load_checkpoint(tmp_path / "checkpoint.safetensors").arrays
+    settings = load_checkpoint(tmp_path / "checkpoint.safetensors").training["config"]
+    rewrite(tmp_path, notes={"config": {name: v for name, v in settings.items() if name != "optimizer"}})
+    with pytest.raises(ValueError, match="optimizer"):
+        resumed(series, tmp_path)
+    whole = train(series, radam, heldout=series, progress=quiet)
+    continued = train(series, radam, run=tmp_path, heldout=series, progress=quiet)
+    assert continued.model.theta.tobytes() == whole.model.theta.tobytes()
+
+
+@pytest.mark.parametrize("optimizer", ["soap", "radam"])
+def test_a_run_that_stops_between_turns_ends_as_if_it_had_not(series, tmp_path, optimizer):
+    def stop(done, total, figures):
+        if done >= 200:
+            raise Stop
+
+    config = CONFIG.changed(updates=330, checkpoint_every=50, evaluate_every=None, optimizer=optimizer)
+    with pytest.raises(Stop):
+        train(series, config, run=tmp_path, progress=stop)
+    continued = train(series, config, run=tmp_path, progress=quiet)
+    whole = train(series, config, progress=quiet)
+    assert continued.model.theta.tobytes() == whole.model.theta.tobytes()
 
 
 def test_an_untouched_file_is_continued(series, run):

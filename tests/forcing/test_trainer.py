@@ -46,7 +46,7 @@ def test_one_update_is_one_radam_step_on_the_gradient_of_the_drawn_batch(series)
     from palrnn.forcing import itf_gradient
     from palrnn.forcing.batches import Batches
 
-    config = SMALL.changed(updates=1, precision="double", learning_rate=0.01)
+    config = SMALL.changed(updates=1, precision="double", learning_rate=0.01, optimizer="radam")
     starts, _ = Batches([series], config).draws(0, 1)
     batch = series[starts[0][:, None] + np.arange(30)]
     start = initial_alrnn(8, 3, 3, seed=0)
@@ -95,6 +95,7 @@ def test_divergence_names_the_update_and_keeps_the_last_good_model(series):
 def test_parameters_that_overflow_are_divergence_too(series, updates):
     # a step of this length leaves the range of float32 at once, before any loss could tell
     config = SMALL.changed(learning_rate=1e38, final_learning_rate=1e38, updates=updates, gradient_clip=None)
+    config = config.changed(optimizer="radam")
     with pytest.raises(TrainingDivergedError, match="diverged at update") as caught:
         train(100 * series, config)
     assert np.isfinite(parameters(caught.value.model)).all()

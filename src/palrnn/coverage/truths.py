@@ -79,6 +79,7 @@ class _Map(Truth):
             final_learning_rate=1e-4,
             input_noise=0.0,
             sequence_length=50,
+            optimizer="radam",
         )
 
     def series(self, process: float, observation: float, rows: int, seed: int) -> Floats:
@@ -167,6 +168,7 @@ class Flow(Truth):
             forcing=Forcing.identity(self.tau),
             updates=updates,
             sequence_length=min(200, rows // 10),
+            optimizer="radam",
         )
 
     def measure(self, model: Any, standardizer: Standardizer, x: Floats) -> Floats:

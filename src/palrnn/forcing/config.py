@@ -7,6 +7,7 @@ paper's own are `TrainConfig.paper`.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -35,6 +36,7 @@ _PAPER: dict[str, Any] = {
     "gradient_clip": None,
     "input_noise": 0.0,
     "precision": "single",
+    "optimizer": "radam",
     "keep": "last",
 }
 
@@ -62,7 +64,8 @@ class TrainConfig(Config):
     has more columns than that leaves room for (`fitted`), or two gates to three units where only these are
     given. ``gradient_clip`` is the longest gradient that is not shortened, None for no limit, and
     ``input_noise`` the deviation of noise on the observations that enter the network (the targets stay
-    clean). With
+    clean). ``optimizer`` is SOAP, Adam in coordinates in which the gradients of weights are uncorrelated, or
+    the paper's RAdam, which takes ten times the updates and more to the same loss. With
     ``evaluate_every``, the free-running model is measured after so many updates, on ``evaluate_steps`` steps
     of which the first ``evaluate_discard`` are left out, and on long runs of ``evaluate_long_steps``, which
     tell whether it lives; ``keep`` decides between the last and the best, which prefers models that live
@@ -86,6 +89,7 @@ class TrainConfig(Config):
     gradient_clip: Clip = 5.0
     input_noise: Level = 0.05
     precision: Literal["single", "double"] = "single"
+    optimizer: Literal["soap", "radam"] = "soap"
     evaluate_every: Count | None = None
     evaluate_steps: Annotated[Count, Field(ge=100)] = 10_000
     evaluate_discard: Whole = 1000
@@ -97,6 +101,11 @@ class TrainConfig(Config):
     def paper(cls, **changes: Any) -> Self:
         """Return the paper's settings, but for ``changes``."""
         return cls(**(_PAPER | changes))
+
+    @classmethod
+    def stored(cls, values: Mapping[str, Any]) -> Self:
+        """Return settings from a file; one that names no optimiser is from when there was RAdam alone."""
+        return cls(**({"optimizer": "radam"} | dict(values)))
 
     def fitted(self, observed_dim: int) -> Self:
         """Return these settings for a series of ``observed_dim`` columns.

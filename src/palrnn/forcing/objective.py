@@ -26,6 +26,7 @@ from palrnn.engine.checks import Floats, as_floats, as_shape
 from palrnn.engine.gaps import refuse_gap_at_start
 from palrnn.engine.kernel import pin_blas
 from palrnn.forcing.kernels import updates as kernels
+from palrnn.forcing.soap import Block
 from palrnn.model import ALRNN, PALRNN, Forcing, ShallowPLRNN, Surrogate, as_forcing, drift_of
 from palrnn.model.engine import codes
 from palrnn.model.inputs import checked_inputs, input_parameters, input_pullback, offsets
@@ -255,9 +256,27 @@ class Updates(NamedTuple):
     clip: float
 
 
+class Moments(NamedTuple):
+    """What an optimiser remembers: the first and second moments ``(v,)``, and the blocks of SOAP.
+
+    RAdam has none.
+    """
+
+    first: NDArray[Any]
+    second: NDArray[Any]
+    blocks: tuple[Block, ...] | None = None
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The same in plain tuples, for kernels: one kind of them for whoever calls."""
+        return self.first, self.second, None if self.blocks is None else tuple(map(tuple, self.blocks))
+
+
 @singledispatch
-def run_updates(model: Surrogate, vector: NDArray[Any], moments: Pair, todo: Updates, history: Pair) -> int:
-    """Train the vector and RAdam's two moments in place; fill the ``history``: losses and norms, both (U,).
+def run_updates(
+    model: Surrogate, vector: NDArray[Any], moments: Moments, todo: Updates, history: Pair
+) -> int:
+    """Train the vector and its moments in place; fill the ``history``: losses and norms, both (U,).
 
     ``model`` says which family it is. Return the number of the first update whose loss or gradient is not
     finite, with ``vector`` as it was before that update, or -1.
@@ -279,16 +298,18 @@ def run_updates(model: Surrogate, vector: NDArray[Any], moments: Pair, todo: Upd
             return u
         if norm > todo.clip:
             gradient *= todo.clip / norm
-        kernels.radam_step(vector, *moments, gradient, todo.done + u + 1, todo.rates[u], TINY["float64"])
+        first, second, blocks = moments.arrays
+        step, rate = todo.done + u + 1, todo.rates[u]
+        kernels.optimizer_step(vector, first, second, blocks, gradient, step, rate, TINY["float64"])
     return -1
 
 
 @run_updates.register(ALRNN)
 @run_updates.register(ShallowPLRNN)
-def _(model: Compiled, vector: NDArray[Any], moments: Pair, todo: Updates, history: Pair) -> int:
+def _(model: Compiled, vector: NDArray[Any], moments: Moments, todo: Updates, history: Pair) -> int:
     sizes, data = kernel_sizes(model), (todo.series, None if todo.whole else True, todo.drive)
     tau, tiny = todo.interval, vector.dtype.type(TINY[vector.dtype.name])
     room = kernels.workspace(vector, sizes, data, todo.starts.shape[1], todo.length, tau)
     schedule = (todo.starts, todo.noise, tau, todo.strengths, todo.rates, todo.clip)
-    args = (vector, moments, todo.done, sizes, data, *schedule, tiny, history, room)
+    args = (vector, moments.arrays, todo.done, sizes, data, *schedule, tiny, history, room)
     return int(kernels.updates(*args))

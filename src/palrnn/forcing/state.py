@@ -21,6 +21,7 @@ from palrnn.engine.seeds import generator
 from palrnn.engine.stored import Stored
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.history import Evaluation, History
+from palrnn.forcing.soap import curvature_of
 from palrnn.model import (
     ALRNN,
     Checkpoint,
@@ -50,6 +51,7 @@ def checked_arrays(file: Path, checkpoint: Checkpoint, fresh: TrainState) -> tup
         name: stored.array(name, shape, kind, least=0.0 if name == "second_moment" else None)
         for name in _VECTORS
     }
+    arrays["curvature"] = stored.array("curvature", fresh.curvature.shape) if _turns(config) else np.empty(0)
     arrays["strength"] = _strengths(stored, checkpoint, config, done)
     arrays |= {name: stored.array(name, (done,), least=0.0) for name in _SERIES if name != "strength"}
     due = updates_measured(config, done)
@@ -104,9 +106,10 @@ _SERIES = ("strength", "loss", "gradient_norm", "seconds")
 
 @dataclass(frozen=True, eq=False)
 class TrainState:
-    """Parameters, RAdam's moments and the history after ``done`` updates; replaced, never changed.
+    """Parameters, the optimiser's moments and the history after ``done`` updates; replaced, never changed.
 
-    ``template`` is a model of the same family and sizes. ``theta`` is the whole training vector.
+    ``template`` is a model of the same family and sizes. ``theta`` is the whole training vector;
+    ``curvature`` holds the second moments and bases of SOAP, and nothing for RAdam.
     ``strength``, ``loss``, ``gradient_norm`` and ``seconds`` have room for the whole run: a later state fills
     in entries beyond the ``done`` of an earlier one, which does not look at them.
     """
@@ -117,6 +120,7 @@ class TrainState:
     theta: NDArray[Any]
     first: NDArray[Any]
     second: NDArray[Any]
+    curvature: Floats
     strength: Floats
     loss: Floats
     gradient_norm: Floats
@@ -129,8 +133,10 @@ class TrainState:
         """Return the state before the first update of ``model``."""
         theta = training_vector(model).astype(working_type(model, config))
         zeros = np.zeros_like(theta)
+        curvature = curvature_of(model) if _turns(config) else np.empty(0)
         strength, loss, norm, seconds = (np.empty(config.updates) for _ in range(4))
-        return cls(config, model, 0, theta, zeros, zeros, strength, loss, norm, seconds, (), theta)
+        moments = zeros, zeros, curvature
+        return cls(config, model, 0, theta, *moments, strength, loss, norm, seconds, (), theta)
 
     @property
     def current(self) -> Any:
@@ -172,6 +178,10 @@ class TrainState:
         """Return the state with one evaluation more."""
         after = replace(self, evaluations=(*self.evaluations, evaluation))
         return replace(after, best_theta=self.theta) if after.history.best is evaluation else after
+
+
+def _turns(config: TrainConfig) -> bool:
+    return config.optimizer == "soap"
 
 
 def initial_model(config: TrainConfig, observed_dim: int, input_dim: int = 0) -> Any:
@@ -222,6 +232,8 @@ def save_state(
     measured = np.array(rows).reshape(-1, 5)
     arrays: dict[str, NDArray[Any]] = {name: getattr(state, field) for name, field in _VECTORS.items()}
     arrays |= {name: getattr(state, name)[: state.done] for name in _SERIES} | {"evaluations": measured}
+    if _turns(state.config):
+        arrays["curvature"] = state.curvature
     training = {"config": state.config.model_dump(mode="json"), "done": state.done, "data": data}
     save_checkpoint(
         Path(run) / CHECKPOINT,
@@ -246,7 +258,7 @@ def load_state(
     if not isinstance(training.get("config"), dict) or "theta" not in checkpoint.arrays:
         raise ValueError(f"{file}: holds a model but no training run to continue; choose another folder")
     try:
-        started = TrainConfig(**training["config"])
+        started = TrainConfig.stored(training["config"])
     except ValueError as error:
         raise ValueError(f"{file}: damaged: its training settings are refused: {error}") from None
     for name in TrainConfig.model_fields:
@@ -259,7 +271,7 @@ def load_state(
         raise ValueError(f"{file}: was started on other data; choose another folder")
     done, arrays = checked_arrays(file, checkpoint, TrainState.start(config, start))
     evaluations = tuple(Evaluation(int(row[0]), *map(float, row[1:])) for row in arrays["evaluations"])
-    vectors = {field: arrays[name] for name, field in _VECTORS.items()}
+    vectors = {field: arrays[name] for name, field in _VECTORS.items()} | {"curvature": arrays["curvature"]}
     series = {name: _with_room(arrays[name], config.updates) for name in _SERIES}
     state = TrainState(config, start, done, evaluations=evaluations, **vectors, **series)
     check_same_model(file, checkpoint, state)

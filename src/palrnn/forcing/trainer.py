@@ -24,7 +24,8 @@ from palrnn.forcing.batches import BLOCK, Batches, training_trials
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.evaluation import free_running_evaluation
 from palrnn.forcing.history import Evaluation, History
-from palrnn.forcing.objective import Updates, run_updates
+from palrnn.forcing.objective import Moments, Updates, run_updates
+from palrnn.forcing.soap import blocks_in, turn_bases
 from palrnn.forcing.state import (
     CHECKPOINT,
     TrainState,
@@ -296,7 +297,11 @@ def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) ->
     """Return the state at update ``end``. The old state stays whole, should an interruption come."""
     config = state.config
     starts, noise = batches.draws(state.done, end)
-    theta, first, second = state.theta.copy(), state.first.copy(), state.second.copy()
+    theta, curvature = state.theta.copy(), state.curvature.copy()
+    blocks = blocks_in(state.template, curvature) if config.optimizer == "soap" else None
+    moments = Moments(state.first.copy(), state.second.copy(), blocks)
+    if blocks is not None and state.done > 0 and state.done % BLOCK == 0:
+        turn_bases(blocks, moments.first, moments.second)
     now = slice(state.done, end)
     strengths = _strengths(state, batches, starts, end)
     todo = Updates(
@@ -314,7 +319,7 @@ def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) ->
     )
     begun, compiled = time.perf_counter(), compile_time.spent()
     history = state.loss[now], state.gradient_norm[now]
-    diverged = run_updates(state.template, theta, (first, second), todo, history)
+    diverged = run_updates(state.template, theta, moments, todo, history)
     state.strength[now] = strengths
     taken = time.perf_counter() - begun - (compile_time.spent() - compiled)
     state.seconds[now] = max(taken, 0.0) / (end - state.done)
@@ -323,7 +328,9 @@ def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) ->
         failed = state.done + diverged + 1 if diverged >= 0 else end
         before = replace(state, theta=theta).current if finite else state.current
         raise TrainingDivergedError(failed, before, config, keeper.checkpoint)
-    return replace(state, done=end, theta=theta, first=first, second=second)
+    return replace(
+        state, done=end, theta=theta, first=moments.first, second=moments.second, curvature=curvature
+    )
 
 
 def _figures(state: TrainState) -> dict[str, float]:

@@ -96,7 +96,7 @@ class RunRecord(Config):
     def of_checkpoint(cls, training: Mapping[str, Any]) -> RunRecord:
         """Return what the notes in a checkpoint tell, for one without a config.toml beside it."""
         config, data = training.get("config"), training.get("data")
-        found: dict[str, Any] = {"training": config} if isinstance(config, dict) else {}
+        found: dict[str, Any] = {"training": TrainConfig.stored(config)} if isinstance(config, dict) else {}
         if isinstance(data, dict) and (series := data.get("series") or data.get("system")):
             known = {name: data[name] for name in DataSettings.model_fields if name in data}
             found["data"] = known | {"series": series}
@@ -185,9 +185,9 @@ def _of_today(tables: dict[str, Any]) -> dict[str, Any]:
         tables["data"] = {name: value for name, value in data.items() if name not in notes}
         tables.setdefault("run", notes)
     training = tables.get("training")
-    if isinstance(training, dict) and training.keys() >= _WRITTEN and "gradient_clip" not in training:
-        # what a run wrote when the default was no limit, which TOML then left out
-        tables["training"] = training | {"gradient_clip": "none"}
+    if isinstance(training, dict) and training.keys() >= _WRITTEN:
+        # what a run wrote when the defaults were no limit, which TOML left out, and RAdam, not named then
+        tables["training"] = {"gradient_clip": "none", "optimizer": "radam"} | training
     if {"source", "saem"} & tables.keys():
         source, saem = tables.pop("source", {}), tables.pop("saem", {})
         tables["tuning"] = dict(source) | {"saem": saem} if isinstance(source, dict) else source

@@ -95,7 +95,7 @@ class Standing:
     @property
     def config(self) -> TrainConfig:
         """The settings of its last rung."""
-        return TrainConfig(**self.checkpoint.training["config"])
+        return TrainConfig.stored(self.checkpoint.training["config"])
 
     @property
     def key(self) -> tuple[Any, ...]:

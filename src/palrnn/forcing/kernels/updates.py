@@ -1,4 +1,4 @@
-"""Whole training updates in one kernel: batch, forced rollout, adjoint, clipping, RAdam.
+"""Whole training updates in one kernel: batch, forced rollout, adjoint, clipping, SOAP or RAdam.
 
 The family of ``theta`` is told by what is not None: ``gated``, P of an AL-RNN, or ``hidden``, H of a shallow
 PLRNN, which may be ``clipped``. Numba leaves the calls under the other out: kernels are compiled for each.
@@ -12,6 +12,7 @@ import numpy as np
 
 from palrnn.engine.kernel import kernel
 from palrnn.forcing.kernels import rollout, shallow
+from palrnn.forcing.kernels.soap import soap_step
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
@@ -48,6 +49,15 @@ def radam_step(theta, first, second, gradient, step, rate, tiny):
         size = number(rate / correction1)
         for k in range(theta.shape[0]):
             theta[k] -= size * first[k]
+
+
+@kernel
+def optimizer_step(theta, first, second, blocks, gradient, step, rate, tiny):
+    """One step of SOAP, or of RAdam where ``blocks`` is None."""
+    if blocks is None:
+        radam_step(theta, first, second, gradient, step, rate, tiny)
+    if blocks is not None:
+        soap_step(theta, first, second, blocks, gradient, step, rate, tiny)
 
 
 def workspace(theta, sizes, data, batch, length, tau):
@@ -95,20 +105,21 @@ def loss_and_gradient(theta, sizes, data, starts, length, tau, alpha, tiny, with
 
 @kernel
 def updates(theta, moments, done, sizes, data, starts, noise, tau, alphas, rates, clip, tiny, history, room):
-    """Train ``theta`` and its two ``moments`` in place by U updates, after ``done`` earlier ones.
+    """Train ``theta`` and its ``moments`` in place by U updates, after ``done`` earlier ones.
 
-    ``sizes`` are dim, gated, hidden and clipped; ``data`` are x, gaps and drive: ``starts (U, B)`` are the
-    first rows of the batches in ``x (T, N)``, of which nothing is missing if ``gaps`` is None, and ``drive``
-    ``(T, K)`` its external inputs; ``noise (U, K, B, N)`` is the input noise (U = 0 for none), ``alphas
-    (U,)`` and ``rates (U,)`` the schedules; gradients longer than ``clip`` are shortened to it. Fills the two
-    rows of ``history``, losses (U,) and norms (U,) before clipping. ``room`` is from `workspace`. Return the
+    ``moments`` are the first, the second, and the blocks of SOAP or None; ``sizes`` are dim, gated,
+    hidden and clipped; ``data`` are x, gaps and drive: ``starts (U, B)`` are the first rows of the
+    batches in ``x (T, N)``, of which nothing is missing if ``gaps`` is None, and ``drive (T, K)`` its
+    external inputs; ``noise (U, K, B, N)`` is the input noise (U = 0 for none), ``alphas (U,)`` and
+    ``rates (U,)`` the schedules; gradients longer than ``clip`` are shortened to it. Fills the two rows
+    of ``history``, losses (U,) and norms (U,) before clipping. ``room`` is from `workspace`. Return the
     number of the first update whose loss or gradient is not finite, with ``theta`` as it was before that
     update, or -1.
     """
     dim, gated, hidden, clipped = sizes
     x, gaps, drive = data
     own, silence, gradient = room
-    first, second = moments
+    first, second, blocks = moments
     losses, norms = history
     count, number = starts.shape[0], theta.dtype.type
     for u in range(count):
@@ -125,5 +136,5 @@ def updates(theta, moments, done, sizes, data, starts, noise, tau, alphas, rates
             shorter = number(clip / norm)
             for k in range(gradient.shape[0]):
                 gradient[k] *= shorter
-        radam_step(theta, first, second, gradient, done + u + 1, rates[u], tiny)
+        optimizer_step(theta, first, second, blocks, gradient, done + u + 1, rates[u], tiny)
     return -1
