@@ -19,7 +19,7 @@ def series() -> Any:
 
 
 def tiny_search(x: Any = None, **settings: Any) -> palrnn.SearchResult:
-    usual = {"dt": 0.01, "updates": 288, "workers": 1, "progress": quiet}
+    usual = {"dt": 0.01, "updates": 288, "workers": 1, "seed": 5, "progress": quiet}
     return palrnn.search(series() if x is None else x, **(usual | SIZES | settings))
 
 

@@ -59,7 +59,7 @@ def test_the_usual_settings_are_kept_where_all_rows_speak_for_them(monkeypatch, 
     asked, rows = [], len(series()) - len(found.best.held)
 
     def judge(model, data, **how):
-        if len(data.reference) < rows:
+        if len(data.validation) < rows:
             return judge_model(model, data, **how)
         asked.append(model)
         return replace(judge_model(model, data, **how), dstsp=1.0 if len(asked) == 2 else 9.0)
@@ -172,3 +172,17 @@ def test_a_damaged_judgement_is_made_again(tmp_path, damage):
     again = tiny_search(updates=60, run=tmp_path / "found")
     assert (again.why, again.table) == (first.why, first.table)
     assert [file.read_bytes() for file in files] == whole
+
+
+def test_free_runs_are_scored_by_all_rows_where_halves_can_be_compared():
+    x = np.random.default_rng(0).standard_normal((1000, 2))
+    found = parts([x])
+    scored = found.scored_by_all_rows()
+    np.testing.assert_array_equal(scored.reference, x)
+    assert scored.validation is found.validation
+    late = x.copy()
+    late[:600, 1] = np.nan
+    kept = parts([late])
+    assert kept.scored_by_all_rows() is kept
+    driven = parts([x], inputs=[x[:, :1]])
+    assert driven.scored_by_all_rows() is driven

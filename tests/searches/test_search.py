@@ -49,7 +49,7 @@ def test_it_says_why(whole):
     _, found = whole
     row = found.table[0]
     assert found.why.startswith(
-        f"Candidate {row['candidate']} won. On the validation rows it is {row['grade']}: "
+        f"Candidate {row['candidate']} won. From the validation rows it is {row['grade']}: "
     )
     assert f"D_stsp is {row['dstsp']:.2f} (floor {row['dstsp_floor']:.2f})" in found.why
     assert f"The runner-up, candidate {found.table[1]['candidate']}, " in found.why
@@ -126,8 +126,8 @@ def test_another_seed_tries_other_settings(whole):
 def test_minutes_become_updates_once(tmp_path, monkeypatch):
     monkeypatch.setattr("palrnn.searches.pace.pace", lambda candidate, data: (10.0, 0.1))
     found = tiny_search(run=tmp_path / "found", minutes=0.5, updates=None, candidates=2)
-    # 30 seconds, of which six judgements of 0.5 s are none for updates, and a fifth for larger models
-    assert found.updates == round(27.0 * 10.0 / 1.2)
+    # 30 seconds, of which six judgements of 0.5 s are none for updates, and two sevenths for larger models
+    assert found.updates == round(27.0 * 10.0 / 1.4)
     monkeypatch.setattr("palrnn.searches.pace.pace", lambda candidate, data: (99.0, 0.1))
     again = palrnn.search(series(), run=tmp_path / "found", workers=1, minutes=0.5, progress=quiet)
     assert (again.updates, again.table) == (found.updates, found.table)
@@ -258,7 +258,7 @@ def test_what_makes_no_sense_is_refused_by_name(given, words):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"seed": 9}, "was started with seed = 0, asked for 9"),
+        ({"seed": 9}, "was started with seed = 5, asked for 9"),
         ({"updates": 300}, "was started with updates = 288, asked for 300"),
         ({"latent_dim": 7}, "was started with choices = "),
         ({"x": lambda: series()[::-1]}, "was started on other data"),

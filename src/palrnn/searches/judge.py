@@ -1,4 +1,4 @@
-"""How good a candidate is, on the validation rows: first whether it lives, then how near it comes.
+"""How good a candidate is, on rows to train on: first whether it lives, then how near it comes.
 
 1. The *grade* of `palrnn.invariants.verdict`: good, fair or not usable, from long free runs of ten starts and
    from D_stsp against its floor. A model that comes to rest is not usable, whatever it scores.
@@ -113,7 +113,9 @@ Exponents = Callable[[Floats, int, int], Floats]
 def judge_model(
     model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0, exponents: Exponents | None = None
 ) -> Judgement:
-    """Return how good ``model`` is on the validation rows; its runs are of ``long_steps`` steps.
+    """Return how good ``model`` is; its runs begin at validation rows and are of ``long_steps`` steps.
+
+    Where they go is compared with ``data.reference``, see `Parts.scored_by_all_rows`.
 
     ``exponents`` are for models that `lyapunov_spectrum` does not know.
     """

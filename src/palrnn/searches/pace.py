@@ -17,7 +17,7 @@ from palrnn.searches.work import LONG_STEPS, SHORT_STEPS
 _WARM, _FIRST, _ENOUGH = 5, 25, 1.0
 # candidates are a little larger than the usual one on average, and survivors more so; long runs that judge
 # the last rung and measure it on the way take so many times the short ones
-_LARGER, _ROUNDS = 1.2, 20
+_LARGER, _ROUNDS = 1.4, 20
 _LEAST = 100
 
 
@@ -60,7 +60,7 @@ def pace(candidate: Candidate, data: Parts) -> tuple[float, float]:
     while (seconds := spent(updates)) < _ENOUGH:
         updates *= 2
     result = training(_FIRST)
-    judge_model(result.model, data, long_steps=1000)
+    judge_model(result.model, data.scored_by_all_rows(), long_steps=1000)
     begun = time.perf_counter()
-    judge_model(result.model, data, long_steps=SHORT_STEPS)
+    judge_model(result.model, data.scored_by_all_rows(), long_steps=SHORT_STEPS)
     return updates / seconds, time.perf_counter() - begun

@@ -24,7 +24,7 @@ FACTOR = 3
 #: The trainings at the end: of the winner, and of its rival.
 ENDS = 2
 # few candidates that are trained for long, or many for a short time: both grow alike with the budget
-_PER_ROOT, _FEWEST, _MOST = 13.0, 4, 1000
+_PER_ROOT, _FEWEST, _MOST = 45.0, 4, 1000
 
 
 class Rung(NamedTuple):

@@ -32,8 +32,8 @@ class SearchResult(Display):
 
     - ``best``: the winner, with which everything can be done that `reconstruct`'s result can do.
     - ``table``: a row (a dictionary of plain values) for each candidate, the best first, ready for a data
-      frame; scores are those of the validation rows, from which only the usual settings, where they were
-      kept in the end (in a rung after the last), have learned.
+      frame; runs start at validation rows, from which only the usual settings, where they were kept in the
+      end (in a rung after the last), have learned, and D_stsp compares them with all rows to train on.
     - ``why``: why the winner won, in words.
     - ``verdict``: what the winner comes to on the held-out part, which nothing was chosen by.
     - ``updates``: the budget, in updates of all candidates together.
@@ -159,7 +159,7 @@ def reasons(order: list[Standing], plan: list[Rung]) -> str:
     )
     against = f" Against it: {'; '.join(found.reasons)}." if found.reasons else ""
     said = [
-        f"Candidate {winner.candidate.number} won. On the validation rows it is {found.grade}: "
+        f"Candidate {winner.candidate.number} won. From the validation rows it is {found.grade}: "
         f"{found.alive} of {found.starts} runs move on for {found.steps:,} steps, D_stsp is "
         f"{found.dstsp:.2f} (floor {found.dstsp_floor:.2f}) and D_H {found.spectrum_distance:.2f} (floor "
         f"{found.spectrum_floor:.2f}){noise}{flow}.{against}",

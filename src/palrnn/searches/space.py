@@ -20,9 +20,9 @@ from palrnn.model.surrogate import family
 #: Settings of training that the search itself decides.
 OWN = frozenset({"updates", "seed", "family", "keep", "evaluate_every", "checkpoint_every"})
 _FORCINGS = frozenset({"forcing", "tau", "alpha", "final_alpha", "alpha_schedule"})
-_LATENT, _GATED, _HIDDEN = (30, 50, 60, 70), (5, 10, 20, 30, 40), (50, 100, 200)
+_LATENT, _GATED, _HIDDEN = (50, 60, 80, 100), (20, 40, 60, 80), (50, 100, 200)
 _INPUT_NOISE, _CLIP = (0.0, 0.01, 0.02, 0.05, 0.1), (1.0, 5.0, 20.0)
-_RATES, _ALPHAS, _TAUS = (1e-3, 5e-3), (0.05, 0.2), (0.5, 1.0, 2.0)
+_RATES, _ALPHAS, _TAUS = (1.5e-3, 6e-3), (0.05, 0.2), (0.5, 1.0, 2.0)
 #: Of the candidates, the part with generalised forcing at every step.
 _GENERALISED = 0.6
 #: For one column: how many lags, and how far apart in terms of the usual delay.

@@ -28,7 +28,7 @@ CANDIDATE = Kind("candidate", "palrnn.searches.work:train_candidate", ".safetens
 JUDGEMENT = Kind("judgement", "palrnn.searches.work:judge_by_all_rows")
 
 #: To be raised when candidates are taught or judged otherwise: a search that goes on makes them again then.
-RULES = 2
+RULES = 3
 #: Steps of the long runs that judge the last rung, and the others.
 LONG_STEPS, SHORT_STEPS = 100_000, 20_000
 # a last rung of so many updates is measured so often
@@ -143,7 +143,7 @@ def trained(settings: dict[str, Any], data: Parts, before: Checkpoint | None) ->
             )
             model, forcing, diverged = result.model, result.forcing, False
             losses = block_means(list(enumerate(result.history.loss.tolist(), start=past_updates + 1)))
-            judgement = judge_model(model, data, long_steps=settings["long_steps"])
+            judgement = judge_model(model, data.scored_by_all_rows(), long_steps=settings["long_steps"])
         except TrainingDivergedError as error:
             model, forcing, losses, diverged = error.model, config.forcing.final, [], True
             judgement = failed(past_updates + error.update, settings["long_steps"])
