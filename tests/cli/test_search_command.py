@@ -30,7 +30,7 @@ def test_it_prints_what_was_tried_why_the_winner_won_and_the_verdict(folder, cap
     assert code == 0
     assert "rung 2 of 2" in err
     assert "the best of 4 candidates" in out
-    assert "won. On the validation rows it is not usable" in out
+    assert "won. From the validation rows it is not usable" in out
     assert "verdict: not usable" in out
     # what a search has tried already is not advised again
     assert "a longer search" in out

@@ -96,8 +96,10 @@ def test_a_short_series_of_few_columns_gets_a_model_that_cannot_learn_it_by_hear
 
     short = chosen(1800, 3)
     assert (short.family, short.latent_dim, short.hidden) == ("shallow", 3, 50)
-    assert short.forcing == Forcing.generalised(0.1)
+    assert (short.forcing, short.optimizer) == (Forcing.generalised(0.1), "radam")
     assert chosen(1900, 3).family == "alrnn"  # 1,520 rows to train on
+    assert chosen(1900, 3).optimizer == "soap"
+    assert chosen(300, 3, optimizer="soap").optimizer == "soap"
     assert chosen(300, 7).family == "alrnn"
     assert chosen(300, 1).family == "alrnn"
     assert chosen(300, 2, lags=2).family == "alrnn"

@@ -65,7 +65,7 @@ class TrainConfig(Config):
     given. ``gradient_clip`` is the longest gradient that is not shortened, None for no limit, and
     ``input_noise`` the deviation of noise on the observations that enter the network (the targets stay
     clean). ``optimizer`` is SOAP, Adam in coordinates in which the gradients of weights are uncorrelated, or
-    the paper's RAdam, which takes ten times the updates and more to the same loss. With
+    the paper's RAdam, which needs many more updates. With
     ``evaluate_every``, the free-running model is measured after so many updates, on ``evaluate_steps`` steps
     of which the first ``evaluate_discard`` are left out, and on long runs of ``evaluate_long_steps``, which
     tell whether it lives; ``keep`` decides between the last and the best, which prefers models that live
