@@ -38,7 +38,7 @@ from palrnn.tuning import SAEMConfig, saem
 
 BEGIN, END = "<!-- table of benchmarks/neuron.py -->", "<!-- end of neuron -->"
 DRIVE, MEMORY, DT, ROWS, SEEN, DISCARD, AHEAD = 1.5, 20.0, 0.5, 10_000, 0.1, 1000, 20
-SETTINGS: dict[str, Any] = {"latent_dim": 20, "gated": 10, "updates": 100_000}
+SETTINGS: dict[str, Any] = {"latent_dim": 20, "gated": 10, "updates": 100_000, "optimizer": "radam"}
 FORCINGS = {
     "every step": Forcing.identity(1),
     "every 10th step": Forcing.identity(10),

@@ -37,7 +37,12 @@ from palrnn.model import Forcing
 
 BEGIN, END = "<!-- table of benchmarks/shallow_lorenz.py -->", "<!-- end of shallow -->"
 ROWS, DT, NOISE = 100_000, 0.01, 0.05
-SIZES: dict[str, Any] = {"latent_dim": 3, "hidden": 50, "forcing": Forcing.generalised(0.1)}
+SIZES: dict[str, Any] = {
+    "latent_dim": 3,
+    "hidden": 50,
+    "forcing": Forcing.generalised(0.1),
+    "optimizer": "radam",
+}
 PUBLISHED: dict[str, Any] = {
     "updates": 250_000,
     "learning_rate": 1e-3,

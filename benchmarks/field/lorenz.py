@@ -61,6 +61,7 @@ def measured(gates: int, seed: int) -> dict[str, Any]:
         updates=UPDATES,
         evaluate_every=UPDATES // 10,
         keep="best",
+        optimizer="radam",
         seed=seed,
     )
     begun = time.perf_counter()

@@ -61,7 +61,7 @@ def measured(name: str, rows: int, how: str, seed: int) -> dict[str, Any]:
     if rows == ROWS:
         data = Dataset.prepare(raw, test_fraction=0.1, **about)
     begun = time.perf_counter()
-    result = palrnn.reconstruct(data, seed=seed, progress=quiet, **SETTINGS[how])
+    result = palrnn.reconstruct(data, seed=seed, optimizer="radam", progress=quiet, **SETTINGS[how])
     spent = time.perf_counter() - begun
 
     def exponents(start: np.ndarray) -> np.ndarray:

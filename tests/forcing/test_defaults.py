@@ -87,7 +87,7 @@ def test_many_columns_get_more_units():
         train(x, short.changed(latent_dim=60), progress=quiet)
 
 
-def test_a_short_series_of_few_columns_gets_a_model_that_cannot_learn_it_by_heart():
+def test_a_short_series_gets_settings_that_cannot_learn_it_by_heart():
     rng = np.random.default_rng(0)
     few = {"updates": 2, "batch_size": 2, "sequence_length": 10, "progress": quiet}
 
@@ -101,7 +101,7 @@ def test_a_short_series_of_few_columns_gets_a_model_that_cannot_learn_it_by_hear
     assert chosen(1900, 3).optimizer == "soap"
     assert chosen(300, 3, optimizer="soap").optimizer == "soap"
     assert chosen(300, 7).family == "alrnn"
-    assert chosen(300, 1).family == "alrnn"
+    assert (chosen(300, 1).family, chosen(300, 1).optimizer) == ("alrnn", "radam")
     assert chosen(300, 2, lags=2).family == "alrnn"
     # past values stand for what is not seen
     assert chosen(300, 2, lags=2).forcing == Forcing.generalised(0.1)
@@ -110,6 +110,7 @@ def test_a_short_series_of_few_columns_gets_a_model_that_cannot_learn_it_by_hear
     assert chosen(300, 3, tau=5).forcing == Forcing.identity(5)
     assert chosen(300, 3, latent_dim=6).family == "alrnn"
     assert chosen(300, 3, config=TrainConfig.paper(updates=2)).family == "alrnn"
+    assert chosen(300, 3, config=TrainConfig(optimizer="soap")).optimizer == "soap"
 
 
 @pytest.mark.parametrize(("noise", "expected"), [(0.0, 0.02), (0.035, 0.035), (0.3, 0.05)])

@@ -24,17 +24,12 @@ _LEAST_HELD_OUT = 40
 # a training of so many updates is measured so often on the way, and the best model is kept
 _LONG_TRAINING, _MEASURED = 10_000, 10
 # an AL-RNN of the usual size learns a series of fewer rows by heart; of so few columns a shallow PLRNN, whose
-# state is the observation, does not, and RAdam, which gets less far, learns less of it by heart than SOAP
+# state is the observation, does not; and RAdam, which gets less far, learns less by heart than SOAP
 _SHORT, _FEW_COLUMNS = 1500, 6
 _INPUT_NOISE = 0.02, 0.05
 # where past values stand for what is not seen
 _OF_PAST = Forcing.generalised(0.1)
-_OF_SHORT: dict[str, Any] = {
-    "family": "shallow",
-    "hidden": 50,
-    "forcing": Forcing.generalised(0.1),
-    "optimizer": "radam",
-}
+_OF_SHORT: dict[str, Any] = {"family": "shallow", "hidden": 50, "forcing": Forcing.generalised(0.1)}
 
 
 def reconstruct(
@@ -70,9 +65,9 @@ def reconstruct(
 
     - ``latent_dim`` (M) and ``gated`` (P): how rich a model. Fewer gates make a model that is easier to read,
       more make one that fits stronger nonlinearity. ``config=TrainConfig.paper()`` has the paper's settings.
-      A series of fewer than 1,500 rows to train on and two to six columns, which an AL-RNN of the usual size
-      would learn by heart, gets a shallow PLRNN with 50 hidden units, forced by a tenth at every step and
-      trained by RAdam, unless one of ``family``, ``latent_dim``, ``gated`` is given.
+      A series of fewer than 1,500 rows to train on, which would be learned by heart, is trained by RAdam, and
+      if it has two to six columns gets a shallow PLRNN with 50 hidden units, forced by a tenth at every step,
+      unless one of ``family``, ``latent_dim``, ``gated`` is given.
     - ``tau``: steps between forcings. None takes the time over which the part to train on remembers itself
       (`suggest_tau`), or, with past values among the columns, forcing of strength 0.1 at every step.
       ``forcing`` is any `Forcing` instead.
@@ -221,6 +216,8 @@ def usual_config(
         given |= {"family": family_name(model), **sizes}
     known = config.model_fields_set | given.keys()
     choices: dict[str, Any] = {"sequence_length": dataset.sequence_length(config.sequence_length)}
+    if is_short(dataset):
+        choices["optimizer"] = "radam"
     sized = known & {"family", "latent_dim", "gated", "hidden"}
     if is_short(dataset) and has_few_columns(dataset, lags) and not sized:
         choices |= _OF_SHORT
