@@ -14,8 +14,6 @@ from palrnn.engine.products import product
 
 #: Of the first and the second moment, and of the second moments of rows and columns.
 BETA1, BETA2, BETA_BASIS, EPSILON = 0.9, 0.95, 0.95, 1e-8
-#: Directions whose gradients are smaller than this part of a matrix's largest are not scaled up to it.
-DAMPING = 1e-3
 
 
 @kernel
@@ -24,11 +22,7 @@ def soap_step(theta, first, second, blocks, gradient, step, rate, tiny):
 
         L += (1 - b3)(G G^T - L),   R += (1 - b3)(G^T G - R),   g = QL^T G QR,
         m += (1 - b1)(g - m),   v += (1 - b2)(g^2 - v),
-        weights -= rate QL [m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + d)] QR^T,
-        d = eps + DAMPING max sqrt(v / (1 - b2^t)).
-
-    The second part of d is not in the paper. Data that visit few directions, as on a cycle, leave the others
-    with gradients of rounding and input noise alone; scaled up like the rest, they would wander.
+        weights -= rate QL [m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)] QR^T.
 
     ``blocks`` are tuples of the places of the weights in ``theta``, ``(m, n)``, the second moments L and R,
     their bases QL and QR, and four matrices ``(m, n)``, ``(m, m)``, ``(n, n)``, ``(m, n)`` to work in; a side
@@ -55,7 +49,6 @@ def soap_step(theta, first, second, blocks, gradient, step, rate, tiny):
                 for j in range(n):
                     R[i, j] += (1.0 - BETA_BASIS) * (down[i, j] - R[i, j])
         turn(G, QL.T, QR, turned)
-        largest = 0.0
         for i in range(m):
             for j in range(n):
                 k = places[i, j]
@@ -63,13 +56,7 @@ def soap_step(theta, first, second, blocks, gradient, step, rate, tiny):
                 square = number(second[k] + (1.0 - BETA2) * (G[i, j] * G[i, j] - second[k]))
                 first[k] = zero if abs(moment) < tiny else moment
                 second[k] = zero if square < tiny else square
-                largest = max(largest, second[k])
-        is_turned = QL.shape[0] > 0 or QR.shape[0] > 0
-        damping = eps + (DAMPING * math.sqrt(largest) if is_turned else 0.0)
-        for i in range(m):
-            for j in range(n):
-                k = places[i, j]
-                G[i, j] = size * first[k] / (math.sqrt(second[k]) + damping)
+                G[i, j] = size * first[k] / (math.sqrt(second[k]) + eps)
         turn(G, QL, QR.T, turned)
         for i in range(m):
             for j in range(n):
