@@ -23,8 +23,8 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 NOTEBOOK = DOCS / "notebooks" / "first_steps.ipynb"
 #: What docs/training.md calls the default settings: input noise follows the data.
 DEFAULTS = {
-    "lorenz63": "M 60, P 40, input noise 0.02, the best of ten",
-    "lorenz63, 5% noise": "M 60, P 40, input noise 0.05, the best of ten",
+    "lorenz63": "SOAP, M 60, P 40, input noise 0.02, the best of ten",
+    "lorenz63, 5% noise": "SOAP, M 60, P 40, input noise 0.05, the best of ten",
 }
 Row = dict[str, str]
 
@@ -101,8 +101,9 @@ def field() -> str:
             lines.append(f"| lorenz63, 5% noise | {name} | {row['models']} | {score} | {lives} |")
     about = (
         "Default settings, but for the rows with numbers of units (that size, tau 16, 100,000 updates) and "
-        "the last two (forcing of strength 0.1, the last model); [training](docs/training.md), "
-        "[the field's numbers](docs/field.md) and [the shallow PLRNN](docs/shallow.md) say more."
+        "the last two (forcing of strength 0.1, the last model), all of which had RAdam, as short series do; "
+        "[training](docs/training.md), [the field's numbers](docs/field.md) and "
+        "[the shallow PLRNN](docs/shallow.md) say more."
     )
     return "\n".join([*lines, "", about])
 
@@ -207,7 +208,10 @@ def caption() -> str:
         counts = ", ".join(f"{grades.count(word)} {word}" for word in words if word in grades)
         score = f"D_stsp {shown['dstsp']:.2f}, floor {shown['floor']:.2f}"
         parts.append(f"{name[0].upper()}{name[1:]}: the median of {len(runs)} seeds, {score} ({counts}).")
-    how = "Default settings; for the laser `lags=5, delay=2`, and forcing of strength 0.1 at every step."
+    how = (
+        "Default settings but for the optimiser, RAdam; for the laser `lags=5, delay=2`, and forcing of "
+        "strength 0.1 at every step."
+    )
     return " ".join([*parts, how])
 
 

@@ -26,8 +26,8 @@ from palrnn.engine.style import BLACK, BLUE, VERMILION, save_figure, styled
 
 LORENZ, LASER = "Lorenz-63, 5 % noise", "a laser, measured"
 DATA: dict[str, dict[str, Any]] = {
-    LORENZ: {"steps": 50_000, "observation_std": 0.05},
-    LASER: {"lags": 5, "delay": 2, "forcing": palrnn.Forcing.generalised(0.1)},
+    LORENZ: {"steps": 50_000, "observation_std": 0.05, "optimizer": "radam"},
+    LASER: {"lags": 5, "delay": 2, "forcing": palrnn.Forcing.generalised(0.1), "optimizer": "radam"},
 }
 POINTS, SHOWN = 5_000, 400
 

@@ -260,6 +260,9 @@ def test_what_a_missing_zero_exponent_means_follows_from_the_flows():
     assert set(names) == set(worst)
     assert (int(low), int(high)) == (round(min(missing)), round(max(missing)))
     assert (int(least), int(most)) == (round(min(wrong)), round(max(wrong)))
+    lacking, off = said(TRAINING, r"Thomas, which lacks the zero by (\d+) %, is wrong by (\d+) %")
+    assert int(lacking) == round(100 * chaotic["Thomas"])
+    assert int(off) == round(100 * found["Thomas"]["exponent_error"])
     score, floor = said(TRAINING, r"Lorenz84 with D_stsp ([\d.]+), where the floor is (\d+\.\d+)")
     model = found["Lorenz84"]
     assert (score, floor) == (f"{model['dstsp']:.2f}", f"{model['floor']:.2f}")
