@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from document import publish
+from regularisers import LatentPenalty, ManifoldAttractor, Mean, WeightDecay, named
 
 from palrnn.data import Standardizer, add_observation_noise, suggest_tau
 from palrnn.data.field import field_jacobian, vector_field
@@ -31,6 +32,7 @@ from palrnn.engine.plain import plain
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
 from palrnn.invariants import dstsp, dstsp_floor, lyapunov_spectrum
 from palrnn.invariants.viability import spread_starts, viability
+from palrnn.model import Forcing
 from palrnn.model.engine import advance
 
 BEGIN, END = "<!-- table of benchmarks/training_recipe.py -->", "<!-- end of recipe -->"
@@ -56,6 +58,18 @@ _SHALLOW: dict[str, Any] = _RADAM | {
     "tau": 1,
     "updates": 30_000,
 }
+_LAST: dict[str, Any] = {"keep": "last", "learning_rate": 1e-3, "final_learning_rate": 1e-3}
+_CHANGES: dict[str, dict[str, Any]] = {
+    "weight decay 0.01": {"family": named(WeightDecay, 0.01)},
+    "weight decay 0.1": {"family": named(WeightDecay, 0.1)},
+    "manifold attractor 0.1": {"family": named(ManifoldAttractor, 0.1)},
+    "manifold attractor 1": {"family": named(ManifoldAttractor, 1.0)},
+    "latent penalty 1e-3": {"family": named(LatentPenalty, 1e-3)},
+    "latent penalty 1e-2": {"family": named(LatentPenalty, 1e-2)},
+    "adaptive forcing": {"forcing": Forcing.adaptive(), "tau": 1},
+    "rate 1e-3 throughout, the last": _LAST,
+    "rate 1e-3 throughout, the mean of the last third": _LAST | {"family": named(Mean, 10_000)},
+}
 CANDIDATES: dict[str, dict[str, Any]] = {
     "paper": _OLD,
     "paper, 30,000 updates": _OLD | {"updates": 30_000},
@@ -73,6 +87,10 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "SOAP, shallow, input noise 0.05, the best of ten": _SHALLOW
     | _BEST
     | {"optimizer": "soap", "input_noise": 0.05},
+    **{
+        f"SOAP as above, {words}": _SOAP | {"input_noise": 0.05} | change
+        for words, change in _CHANGES.items()
+    },
 }
 
 

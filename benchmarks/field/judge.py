@@ -66,7 +66,7 @@ def judged(
     life = viability(model, starts, LONG, data=scale.transform(flow.rows))
     true = flow.spectrum.exponents
     own = exponents(starts[0]) if life.counts.get("diverges", 0) == 0 else np.full(len(true), np.nan)
-    error = abs(own[0] - true[0]) / true[0]
+    error = abs((own[0] - true[0]) / true[0])
     found = {
         "fates": life.counts,
         "alive": life.viable,

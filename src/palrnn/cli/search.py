@@ -75,10 +75,10 @@ def search_command(
         ),
     ] = None,
     latent_dim: Annotated[
-        list[int] | None, option("Latent units M to try; once per number (30 to 70).", _TRAINING)
+        list[int] | None, option("Latent units M to try; once per number (50 to 100).", _TRAINING)
     ] = None,
     gated: Annotated[
-        list[int] | None, option("Gated units P to try; once per number (5 to 40).", _TRAINING)
+        list[int] | None, option("Gated units P to try; once per number (20 to 80).", _TRAINING)
     ] = None,
     tau: Annotated[
         list[int] | None, option("Steps between forcings to try; once per number.", _TRAINING)
