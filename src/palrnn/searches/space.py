@@ -1,8 +1,9 @@
 """What is tried: the settings of candidates, drawn at random around those that have served others well.
 
 Candidate 0 has the usual settings with identity forcing, candidate 1 with weak forcing at every step (and the
-second family, if there are several), one of which `reconstruct` would take; all others are drawn. Each
-setting has a stream of its own, so that fixing one leaves the draws of the others.
+second family, if there are several), one of which `reconstruct` would take; candidate 2 is large, since flows
+that shear ask for slopes that few gates cannot give. All others are drawn. Each setting has a stream of its
+own, so that fixing one leaves the draws of the others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from palrnn.model.surrogate import family
 #: Settings of training that the search itself decides.
 OWN = frozenset({"updates", "seed", "family", "keep", "evaluate_every", "checkpoint_every"})
 _FORCINGS = frozenset({"forcing", "tau", "alpha", "final_alpha", "alpha_schedule"})
-_LATENT, _GATED, _HIDDEN = (50, 60, 80, 100), (20, 40, 60, 80), (50, 100, 200)
+#: Candidates that are not drawn: how each differs from the usual settings.
+_FIXED: tuple[dict[str, Any], ...] = (
+    {},
+    {"forcing": Forcing.generalised(0.1).to_dict()},
+    {"latent_dim": 96, "gated": 80, "hidden": 200, "input_noise": 0.05},
+)
+# 96 units fill whole registers: 100 take half as long again
+_LATENT, _GATED, _HIDDEN = (50, 60, 80, 96), (20, 40, 60, 80), (50, 100, 200)
 _INPUT_NOISE, _CLIP = (0.0, 0.01, 0.02, 0.05, 0.1), (1.0, 5.0, 20.0)
 _RATES, _ALPHAS, _TAUS = (1.5e-3, 6e-3), (0.05, 0.2), (0.5, 1.0, 2.0)
 #: Of the candidates, the part with generalised forcing at every step.
@@ -69,34 +77,34 @@ class Space:
         lags, delay = self._embedding(number)
         kind = (
             self.families[number % len(self.families)]
-            if number < 2
+            if number < len(_FIXED)
             else self._pick(number, "family", self.families)
         )
         given = {name: self._pick(number, name, values) for name, values in (self.choices or {}).items()}
-        drawn = self._usual(number) if number < 2 else self._drawn(number)
+        drawn = self._fixed(number) if number < len(_FIXED) else self._drawn(number)
         if _FORCINGS & given.keys():
             del drawn["forcing"]
         if hasattr(family(kind), "gates_per_hidden"):
-            hidden = 50 if number < 2 else self._pick(number, "hidden", _HIDDEN)
             drawn = {name: v for name, v in drawn.items() if name not in ("latent_dim", "gated")}
-            if not {"hidden", "gated"} & given.keys():
-                drawn["hidden"] = hidden
+            if {"hidden", "gated"} & given.keys():
+                del drawn["hidden"]
         else:
+            del drawn["hidden"]
             drawn |= self._sizes(drawn, given, self.columns * lags)
         seed = kernel_seed(self.seed, "candidates", number)
         return Candidate(number, drawn | given | {"family": kind, "seed": seed}, lags, delay)
 
-    def _usual(self, number: int) -> dict[str, Any]:
+    def _fixed(self, number: int) -> dict[str, Any]:
         usual = TrainConfig()
-        forcing = Forcing.identity(self.tau) if number == 0 else Forcing.generalised(0.1)
         return {
             "latent_dim": usual.latent_dim,
             "gated": usual.gated,
-            "forcing": forcing.to_dict(),
+            "hidden": 50,
+            "forcing": Forcing.identity(self.tau).to_dict(),
             "learning_rate": usual.learning_rate,
             "input_noise": self.input_noise,
             "gradient_clip": usual.gradient_clip,
-        }
+        } | _FIXED[number]
 
     def _drawn(self, number: int) -> dict[str, Any]:
         weak = generator(self.seed, "candidates", number, "policy").random() < _GENERALISED
@@ -105,6 +113,7 @@ class Space:
         return {
             "latent_dim": self._pick(number, "latent_dim", _LATENT),
             "gated": self._pick(number, "gated", _GATED),
+            "hidden": self._pick(number, "hidden", _HIDDEN),
             "forcing": (Forcing.generalised(alpha) if weak else Forcing.identity(tau)).to_dict(),
             "learning_rate": self._between(number, "learning_rate", _RATES),
             "input_noise": self._pick(number, "input_noise", _INPUT_NOISE),
@@ -121,9 +130,9 @@ class Space:
         return {} if "gated" in given else {"gated": min(gates, max(1, units - seen), units)}
 
     def _embedding(self, number: int) -> tuple[int, int]:
-        usual = number < 2
-        lags = self.lags[0] if usual else self._pick(number, "lags", self.lags)
-        delay = self.delays[0] if usual else self._pick(number, "delay", self.delays)
+        fixed = number < len(_FIXED)
+        lags = self.lags[0] if fixed else self._pick(number, "lags", self.lags)
+        delay = self.delays[0] if fixed else self._pick(number, "delay", self.delays)
         if lags == 1:
             return 1, 1
         # the past of the first rows is lost
