@@ -226,6 +226,13 @@ def test_gates_with_parameters_need_their_derivative():
         palrnn.check_surrogate(_broken(gate_pullback=property(hidden)))
 
 
+def test_a_family_may_inherit_the_fields_of_another():
+    heir = type("Heir", (palrnn.ALRNN,), {"__module__": __name__})
+    palrnn.register_family("heir", heir)
+    assert family("heir") is heir
+    assert not hasattr(heir, "gated")  # a field without a default: only instances have it
+
+
 def test_a_class_that_is_no_surrogate_and_a_name_that_is_taken_are_refused():
     with pytest.raises(ValueError, match="Surrogate class"):
         palrnn.register_family("nothing", dict)

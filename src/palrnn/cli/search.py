@@ -75,7 +75,7 @@ def search_command(
         ),
     ] = None,
     latent_dim: Annotated[
-        list[int] | None, option("Latent units M to try; once per number (50 to 100).", _TRAINING)
+        list[int] | None, option("Latent units M to try; once per number (50 to 96).", _TRAINING)
     ] = None,
     gated: Annotated[
         list[int] | None, option("Gated units P to try; once per number (20 to 80).", _TRAINING)

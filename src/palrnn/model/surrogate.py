@@ -133,8 +133,9 @@ def register_family(name: str, cls: type[Any]) -> None:
     Call it in the module that defines ``cls``, so that importing the module is enough.
     """
     missing = [member for member in MEMBERS if not hasattr(cls, member)]
-    # dimensions may be fields of a dataclass, which only its instances have
-    fields = set(getattr(cls, "__annotations__", {}))
+    # dimensions may be fields of a dataclass, its own or inherited ones, which only its instances have
+    parents = cls.__mro__ if isinstance(cls, type) else ()
+    fields = {field for parent in parents for field in getattr(parent, "__annotations__", {})}
     if not isinstance(name, str) or not isinstance(cls, type) or set(missing) - fields:
         lacks = ", ".join(missing) or "nothing"
         raise ValueError(
