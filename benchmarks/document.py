@@ -11,5 +11,8 @@ def publish(text: str, page: Path | None, begin: str, end: str) -> None:
     """Print ``text``; with a ``page``, also put it there in place of what is between its marks."""
     print(text)
     if page is not None:
-        before, _, rest = page.read_text(encoding="utf-8").partition(begin)
-        write_text(page, f"{before}{begin}\n\n{text}\n\n{end}{rest.partition(end)[2]}")
+        before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+        _, closed, after = rest.partition(end)
+        if not (found and closed):
+            raise ValueError(f"{page} has no place for this table: it must hold {begin} and, later, {end}")
+        write_text(page, f"{before}{begin}\n\n{text}\n\n{end}{after}")

@@ -231,6 +231,16 @@ def test_a_family_may_inherit_the_fields_of_another():
     palrnn.register_family("heir", heir)
     assert family("heir") is heir
     assert not hasattr(heir, "gated")  # a field without a default: only instances have it
+    start = heir.from_arrays(palrnn.initial_alrnn(4, 3, 2).arrays())
+    assert type(start.with_theta(start.theta + 1.0)) is type(start.with_rows(start.rows)) is heir
+    x = np.random.default_rng(0).standard_normal((60, 3))
+    config = palrnn.TrainConfig(updates=3, sequence_length=10)
+    assert type(palrnn.train(x, config, model=start).model) is heir
+
+
+def test_a_class_that_takes_the_protocol_alone_lacks_its_members():
+    with pytest.raises(ValueError, match=r"lacks .*theta"):
+        palrnn.register_family("nothing", type("Nothing", (palrnn.Surrogate,), {}))
 
 
 def test_a_class_that_is_no_surrogate_and_a_name_that_is_taken_are_refused():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from families.setar import limit_cycle
 from oracles.shallow_family import random_shallow
 
 from palrnn.data import Standardizer, make_system
@@ -152,11 +153,16 @@ def test_a_side_that_is_too_long_is_not_turned():
     assert (tall.QL.shape, tall.QR.shape) == ((0, 0), (4, 4))
 
 
-def test_a_family_without_known_matrices_is_trained_by_adam():
-    class Unknown:
-        """A family that says nothing of its weights."""
-
-    assert weight_places(Unknown()) == ()
+def test_a_family_without_known_matrices_is_trained_by_radam():
+    x = np.random.default_rng(0).standard_normal((200, 1))
+    start = limit_cycle()
+    assert weight_places(start) == ()
+    soap, radam = (
+        train(x, TrainConfig(updates=20, sequence_length=20, optimizer=name), model=start).model.theta
+        for name in ("soap", "radam")
+    )
+    np.testing.assert_array_equal(soap, radam)
+    assert (soap != start.theta).any()
 
 
 @pytest.mark.parametrize("settings", [{}, {"family": "shallow", "hidden": 30, "alpha": 0.1, "tau": 1}])

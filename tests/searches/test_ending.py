@@ -186,3 +186,32 @@ def test_free_runs_are_scored_by_all_rows_where_halves_can_be_compared():
     assert kept.scored_by_all_rows() is kept
     driven = parts([x], inputs=[x[:, :1]])
     assert driven.scored_by_all_rows() is driven
+
+
+def _off_at_the_end():
+    x = np.random.default_rng(0).standard_normal((70_000, 2))
+    x[-30_000:, 1] = np.nan
+    return x
+
+
+def _never_together_at_first():
+    x = np.random.default_rng(0).standard_normal((4000, 2))
+    x[:1000, 0], x[1000:2000, 1] = np.nan, np.nan
+    return x
+
+
+@pytest.mark.parametrize("x", [_off_at_the_end(), _never_together_at_first()], ids=["off", "apart"])
+def test_a_series_whose_gaps_leave_no_floor_is_judged_by_the_validation_rows(x):
+    data = parts([x])
+    assert data.scored_by_all_rows() is data
+    found = judge_model(initial_alrnn(4, 2, 2), data, long_steps=1000)
+    assert np.isfinite(found.dstsp_floor)
+
+
+def test_gaps_of_a_series_are_not_put_into_its_floor_twice():
+    x = np.random.default_rng(0).standard_normal((4002, 2))
+    x[1::2] = np.nan
+    data = parts([x]).scored_by_all_rows()
+    assert len(data.reference) == len(x)
+    assert data.floor_source is data.longest
+    assert np.isfinite(judge_model(initial_alrnn(4, 2, 2), data, long_steps=1000).dstsp_floor)

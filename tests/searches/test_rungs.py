@@ -39,6 +39,19 @@ def test_the_first_candidates_are_the_usual_settings_with_both_ways_of_forcing_a
     assert third.forcing == Forcing.identity(16)
 
 
+def test_of_given_sizes_no_large_model_is_tried():
+    space = Space(columns=3, most_past=2500, tau=16, choices={"latent_dim": [12], "gated": [6]})
+    assert space.candidate(2).training["learning_rate"] != space.candidate(0).training["learning_rate"]
+
+
+def test_short_series_are_searched_with_the_optimiser_that_suits_them():
+    for optimizer in ("radam", "soap"):
+        space = Space(columns=3, most_past=2500, tau=16, optimizer=optimizer)
+        assert {space.candidate(k).config(10).optimizer for k in range(8)} == {optimizer}
+    asked = Space(columns=3, most_past=2500, tau=16, optimizer="radam", choices={"optimizer": ["soap"]})
+    assert asked.candidate(5).config(10).optimizer == "soap"
+
+
 def test_candidates_differ_and_are_always_the_same():
     drawn = [Space(columns=3, most_past=2500, tau=16, seed=4).candidate(k) for k in range(30)]
     again = [Space(columns=3, most_past=2500, tau=16, seed=4).candidate(k) for k in range(30)]

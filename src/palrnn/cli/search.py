@@ -95,6 +95,10 @@ def search_command(
     gradient_clip: Annotated[
         list[float] | None, option("Longest gradients to try; once per number.", _TRAINING)
     ] = None,
+    optimizer: Annotated[
+        list[str] | None,
+        option("An optimiser to try, soap or radam; once per name (soap; of short series radam).", _TRAINING),
+    ] = None,
     batch_size: Annotated[int | None, option("Sequences per update (16).", _TRAINING)] = None,
     sequence_length: Annotated[int | None, option("Rows per sequence (200).", _TRAINING)] = None,
     json: JsonFlag = False,
@@ -102,8 +106,9 @@ def search_command(
 ) -> None:
     """Try many settings of training, and keep the best model. The same command again goes on after a stop.
 
-    Candidates are judged on a part of the training data; the held-out part is seen once, at the end. The
-    folder receives search.toml, table.csv, result.json and, in best/, the winner as a run.
+    Free runs of candidates start at rows that they did not learn from and are compared with all of the
+    training data; the held-out part is seen once, at the end. The folder receives search.toml, table.csv,
+    result.json and, in best/, the winner as a run.
     """
     given = {name: value for name, value in locals().items() if value is not None and value != []}
     for name in ("output", "series", "json", "quiet"):

@@ -83,17 +83,24 @@ def train_command(
     gated: Annotated[int | None, option("Gated units P (40).", _TRAINING)] = None,
     hidden: Annotated[int | None, option("Hidden units of a shallow family.", _TRAINING)] = None,
     tau: Annotated[int | None, option("Steps between forcings (chosen from the data).", _TRAINING)] = None,
-    alpha: Annotated[float | None, option("Forcing strength, 0 to 1 (1).", _TRAINING)] = None,
+    alpha: Annotated[
+        float | None, option("Forcing strength, 0 to 1 (1; of short series and past values 0.1).", _TRAINING)
+    ] = None,
     final_alpha: Annotated[
         float | None, option("Its value at the end of training (as alpha).", _TRAINING)
     ] = None,
-    family: Annotated[str | None, option("alrnn, shallow or clipped-shallow (alrnn).", _TRAINING)] = None,
+    family: Annotated[
+        str | None, option("alrnn, shallow or clipped-shallow (alrnn; of short series shallow).", _TRAINING)
+    ] = None,
     updates: Annotated[int | None, option("Updates (30000).", _TRAINING)] = None,
     batch_size: Annotated[int | None, option("Sequences per update (16).", _TRAINING)] = None,
     sequence_length: Annotated[int | None, option("Rows per sequence (200).", _TRAINING)] = None,
     learning_rate: Annotated[float | None, option("First learning rate (0.003).", _TRAINING)] = None,
     final_learning_rate: Annotated[float | None, option("Last learning rate (0.00001).", _TRAINING)] = None,
     gradient_clip: Annotated[float | None, option("Longest gradient (5).", _TRAINING)] = None,
+    optimizer: Annotated[
+        str | None, option("soap or radam (soap; of short series radam).", _TRAINING)
+    ] = None,
     input_noise: Annotated[
         float | None, option("Noise on forcing inputs (as in the data, 0.02 to 0.05).", _TRAINING)
     ] = None,

@@ -32,7 +32,10 @@ VARIED = ("varied", "reflected")
 
 def member_task(number: int, config: TrainConfig, how: dict[str, Any], data: Task, base: Task) -> Task:
     """The training of member ``number``; ``how`` has the method, the length of blocks and the seed."""
-    settings = how | {"number": number, "config": config.model_dump(mode="json")}
+    training = config.model_dump(mode="json")
+    if training["optimizer"] == "radam":  # as it was when there was no other, so that such models are found
+        del training["optimizer"]
+    settings = how | {"number": number, "config": training}
     return Task(MEMBER, settings, {"data": data, "base": base}, label=f"model {number + 1}")
 
 
@@ -54,7 +57,7 @@ def train_member(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
     if settings["method"] in VARIED:
         return _varied_model(trials, base, settings, seed)
     drives = unpack_inputs(inputs["data"])
-    config = TrainConfig(**settings["config"]).changed(seed=kernel_seed(seed, "training", number))
+    config = TrainConfig.stored(settings["config"]).changed(seed=kernel_seed(seed, "training", number))
     start = None
     if settings["method"] != "seeds":
         trials, drives = _resampled_with_inputs(trials, drives, settings["block"], seed, number)
@@ -88,7 +91,7 @@ def _varied_model(trials: list[Floats], base: Checkpoint, settings: dict[str, An
     ``seed`` is for blocks, start and batches: a refit has the settings of its model, and chances of its own.
     """
     number, drawn = int(settings["number"]), int(settings["seed"])
-    config = varied(TrainConfig(**settings["config"]), drawn, number)
+    config = varied(TrainConfig.stored(settings["config"]), drawn, number)
     config = config.changed(seed=kernel_seed(seed, "training", number))
     notes: dict[str, Any] = {"number": number, "diverged": False}
     try:

@@ -1,7 +1,9 @@
 """The bases of SOAP: which weights are a matrix, their second moments, and the turning of moments with bases.
 
 `kernels.soap` has the step. Its bases are those of the latest second moments of rows and columns, found anew
-after every `BLOCK` updates; moments that were collected in the old ones are carried over.
+after every `batches.BLOCK` (100) updates; until the first time it is Adam. Other than in the paper (Vyas et
+al., 2024) they are eigenvectors, where that takes a step towards them after every tenth update, and not only
+first but also second moments that were collected in the old bases are carried over.
 """
 
 from __future__ import annotations
@@ -27,9 +29,14 @@ def weight_places(model: Surrogate) -> tuple[Places, ...]:
     """Return the matrices of weights in the training vector of ``model``, each as places ``(m, n)`` in it.
 
     Columns belong together whose gradient is an outer product of the same errors: weights and bias of a
-    layer. A family that is not known here has none, and Adam for each parameter by itself.
+    layer. A family that is not known here has none, and is trained by RAdam; register it to have SOAP.
     """
     return ()
+
+
+def turns(optimizer: str, model: Surrogate) -> bool:
+    """Whether ``model`` is trained by SOAP: asked for, and with matrices to turn."""
+    return optimizer == "soap" and len(weight_places(model)) > 0
 
 
 @weight_places.register

@@ -21,7 +21,7 @@ from palrnn.engine.seeds import generator
 from palrnn.engine.stored import Stored
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.history import Evaluation, History
-from palrnn.forcing.soap import curvature_of
+from palrnn.forcing.soap import curvature_of, turns
 from palrnn.model import (
     ALRNN,
     Checkpoint,
@@ -51,7 +51,11 @@ def checked_arrays(file: Path, checkpoint: Checkpoint, fresh: TrainState) -> tup
         name: stored.array(name, shape, kind, least=0.0 if name == "second_moment" else None)
         for name in _VECTORS
     }
-    arrays["curvature"] = stored.array("curvature", fresh.curvature.shape) if _turns(config) else np.empty(0)
+    arrays["curvature"] = (
+        stored.array("curvature", fresh.curvature.shape)
+        if turns(config.optimizer, fresh.template)
+        else np.empty(0)
+    )
     arrays["strength"] = _strengths(stored, checkpoint, config, done)
     arrays |= {name: stored.array(name, (done,), least=0.0) for name in _SERIES if name != "strength"}
     due = updates_measured(config, done)
@@ -133,7 +137,7 @@ class TrainState:
         """Return the state before the first update of ``model``."""
         theta = training_vector(model).astype(working_type(model, config))
         zeros = np.zeros_like(theta)
-        curvature = curvature_of(model) if _turns(config) else np.empty(0)
+        curvature = curvature_of(model) if turns(config.optimizer, model) else np.empty(0)
         strength, loss, norm, seconds = (np.empty(config.updates) for _ in range(4))
         moments = zeros, zeros, curvature
         return cls(config, model, 0, theta, *moments, strength, loss, norm, seconds, (), theta)
@@ -178,10 +182,6 @@ class TrainState:
         """Return the state with one evaluation more."""
         after = replace(self, evaluations=(*self.evaluations, evaluation))
         return replace(after, best_theta=self.theta) if after.history.best is evaluation else after
-
-
-def _turns(config: TrainConfig) -> bool:
-    return config.optimizer == "soap"
 
 
 def initial_model(config: TrainConfig, observed_dim: int, input_dim: int = 0) -> Any:
@@ -232,7 +232,7 @@ def save_state(
     measured = np.array(rows).reshape(-1, 5)
     arrays: dict[str, NDArray[Any]] = {name: getattr(state, field) for name, field in _VECTORS.items()}
     arrays |= {name: getattr(state, name)[: state.done] for name in _SERIES} | {"evaluations": measured}
-    if _turns(state.config):
+    if turns(state.config.optimizer, state.template):
         arrays["curvature"] = state.curvature
     training = {"config": state.config.model_dump(mode="json"), "done": state.done, "data": data}
     save_checkpoint(
@@ -261,6 +261,8 @@ def load_state(
         started = TrainConfig.stored(training["config"])
     except ValueError as error:
         raise ValueError(f"{file}: damaged: its training settings are refused: {error}") from None
+    if "optimizer" not in config.model_fields_set:  # begun when another was the usual one
+        config = config.changed(optimizer=started.optimizer)
     for name in TrainConfig.model_fields:
         before, asked = getattr(started, name), getattr(config, name)
         if name not in _FREE_SETTINGS and before != asked:

@@ -25,7 +25,7 @@ from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.evaluation import free_running_evaluation
 from palrnn.forcing.history import Evaluation, History
 from palrnn.forcing.objective import Moments, Updates, run_updates
-from palrnn.forcing.soap import blocks_in, turn_bases
+from palrnn.forcing.soap import blocks_in, turn_bases, turns
 from palrnn.forcing.state import (
     CHECKPOINT,
     TrainState,
@@ -298,7 +298,8 @@ def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) ->
     config = state.config
     starts, noise = batches.draws(state.done, end)
     theta, curvature = state.theta.copy(), state.curvature.copy()
-    blocks = blocks_in(state.template, curvature) if config.optimizer == "soap" else None
+    soap = turns(config.optimizer, state.template)
+    blocks = blocks_in(state.template, curvature) if soap else None
     moments = Moments(state.first.copy(), state.second.copy(), blocks)
     if blocks is not None and state.done > 0 and state.done % BLOCK == 0:
         turn_bases(blocks, moments.first, moments.second)

@@ -147,7 +147,7 @@ def _couples(
         raise ValueError(f"source must hold two stretches of length={length}, has {len(series)} steps")
     parts = series[: stretches * length].reshape(stretches, length, -1)
     seen = ~np.isnan(parts)
-    fit = [k for k in range(stretches) if _varies(parts[k], delay)]
+    fit = [k for k in range(stretches) if varies(parts[k], delay)]
     ordered = [(a, b) for a in fit for b in fit if a != b]
     if not seen.all():
         # for D_H values of every column at the same places of both stretches
@@ -161,7 +161,17 @@ def _couples(
     return [(parts[ordered[i][0]], parts[ordered[i][1]]) for i in chosen]
 
 
-def _varies(part: Floats, delay: int | None) -> bool:
+def has_floors(series: Floats, length: int, delay: int | None = None) -> bool:
+    """Whether ``series (T, N)`` holds two stretches of ``length`` for `dstsp_floor` and `spectrum_floor`."""
+    try:
+        for space in {delay, None}:
+            _couples(series, length, 1, 1.0, 0.0, 0, space)
+    except ValueError:
+        return False
+    return True
+
+
+def varies(part: Floats, delay: int | None = None) -> bool:
     """Whether rows of ``part`` without gaps, in the delay space if there is one, differ in every column."""
     rows = part if delay is None else delayed(part, delay)
     whole = rows[whole_rows(rows)]

@@ -13,6 +13,7 @@ whether they agree with each other. A family that is worth it registers fast pat
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import getattr_static
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -132,10 +133,10 @@ def register_family(name: str, cls: type[Any]) -> None:
 
     Call it in the module that defines ``cls``, so that importing the module is enough.
     """
-    missing = [member for member in MEMBERS if not hasattr(cls, member)]
+    # what the protocol itself holds are no members, only what they are to be
+    missing = [m for m in MEMBERS if getattr_static(cls, m, None) in (None, vars(Surrogate)[m])]
     # dimensions may be fields of a dataclass, its own or inherited ones, which only its instances have
-    parents = cls.__mro__ if isinstance(cls, type) else ()
-    fields = {field for parent in parents for field in getattr(parent, "__annotations__", {})}
+    fields = {*getattr(cls, "__annotations__", {}), *getattr(cls, "__dataclass_fields__", {})}
     if not isinstance(name, str) or not isinstance(cls, type) or set(missing) - fields:
         lacks = ", ".join(missing) or "nothing"
         raise ValueError(

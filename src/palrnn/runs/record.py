@@ -202,8 +202,8 @@ class SearchTable:
     """The candidates of a search, the best first, and why the first of them won.
 
     A row is a dictionary of plain values: ``rank``, ``candidate``, ``rung`` and ``updates`` (how far it was
-    trained), its settings, and what it came to on the validation rows (``grade``, ``alive``, ``dstsp``,
-    ``spectrum_distance``, ``loss``, ``verdict``).
+    trained), its settings, and what it came to in runs from the validation rows (``grade``, ``alive``,
+    ``dstsp``, ``spectrum_distance``, ``loss``, ``verdict``).
     """
 
     rows: list[dict[str, Any]] = field(repr=False)

@@ -105,6 +105,13 @@ def reconstruct(
     dataset = prepared(x, data, known, "the run was trained on")
     if config is None and before is not None:
         config = before.training
+    usual = None if before is None or before.training is None else before.training.optimizer
+    if (
+        config is not None
+        and usual is not None
+        and "optimizer" not in config.model_fields_set | training.keys()
+    ):
+        config = config.changed(optimizer=usual)  # the run was begun with what was usual then
     config = usual_config(dataset, training, config, model)
     if on_data is not None:
         on_data(dataset, config)
@@ -217,7 +224,7 @@ def usual_config(
     known = config.model_fields_set | given.keys()
     choices: dict[str, Any] = {"sequence_length": dataset.sequence_length(config.sequence_length)}
     if is_short(dataset):
-        choices["optimizer"] = "radam"
+        choices["optimizer"] = usual_optimizer(dataset)
     sized = known & {"family", "latent_dim", "gated", "hidden"}
     if is_short(dataset) and has_few_columns(dataset, lags) and not sized:
         choices |= _OF_SHORT
@@ -240,6 +247,11 @@ def usual_config(
 def is_short(dataset: Dataset) -> bool:
     """Return whether there are so few rows that a model of the usual size would learn them by heart."""
     return dataset.training_steps < _SHORT
+
+
+def usual_optimizer(dataset: Dataset) -> str:
+    """Return the optimiser that suits the data: SOAP learns a short series by heart."""
+    return "radam" if is_short(dataset) else TrainConfig().optimizer
 
 
 def input_noise(dataset: Dataset) -> float:

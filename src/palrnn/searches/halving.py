@@ -23,7 +23,7 @@ from palrnn.forcing import TrainConfig
 from palrnn.model import Forcing, checkpoint_from_bytes
 from palrnn.model.surrogate import family
 from palrnn.runs import Reconstruction, RunRecord, SearchTable
-from palrnn.runs.training import has_few_columns, input_noise, prepared, usual_config
+from palrnn.runs.training import has_few_columns, input_noise, prepared, usual_config, usual_optimizer
 from palrnn.searches.checks import check_candidates, most_past
 from palrnn.searches.ending import Ending
 from palrnn.searches.folder import SearchFolder, SearchSettings
@@ -66,10 +66,11 @@ def search(
     """Try many settings of training on ``x`` and return the best model, what was tried, and why it won.
 
     ``x`` is anything that `reconstruct` takes. Candidates differ in size, forcing, learning rate, clipping,
-    input noise, seed and, for a single column, in lags and delay. They are judged on a fifth of the part
-    to train on, the ends of its four quarters; a third of them goes on to be trained longer, again and again
-    (successive halving). In the end the winner learns from all of that part, and so do the settings that
-    `reconstruct` would take: the better of the two is kept. The held-out part is seen once, for the verdict.
+    input noise, seed and, for a single column, in lags and delay. Their free runs start at rows that they
+    did not learn from, a fifth of the part to train on, and are compared with all of it; a third of them
+    goes on to be trained longer, again and again (successive halving). In the end the winner learns from all
+    of that part, and so do the settings that `reconstruct` would take: the better of the two is kept. The
+    held-out part is seen once, for the verdict.
 
     - ``minutes``: about how long it may take (5). It is turned into a number of ``updates`` by a short timing
       at the start, or give that number itself: with the same ``seed`` (0) it gives the same result, however
@@ -330,6 +331,7 @@ def _space(dataset: Dataset, trials: list[Any], chosen: SearchSettings) -> Space
         most_past=most_past(dataset, trials),
         tau=dataset.suggested_tau,
         input_noise=input_noise(dataset),
+        optimizer=usual_optimizer(dataset),
         families=chosen.families,
         lags=chosen.lags,
         delays=chosen.delays,

@@ -35,7 +35,6 @@ from palrnn.invariants import (
 from palrnn.invariants.free_run import drives_from
 from palrnn.invariants.lyapunov import neutral_part
 from palrnn.invariants.over_starts import scores_over_starts
-from palrnn.invariants.state_space import delay_for
 from palrnn.invariants.verdict import ended_fates, excess_over, quick_verdict
 from palrnn.invariants.viability import spread_rows
 from palrnn.model import Surrogate
@@ -75,7 +74,10 @@ class Judgement:
 
     @property
     def loss(self) -> float:
-        """The sum that decides between equal grades; 0 is a perfect model, less is chance."""
+        """The sum that decides between equal grades; 0 is as near as two stretches of the data are.
+
+        Scored by all rows, a perfect model has less: floors are of halves, and of more rows they are lower.
+        """
         return (
             self.dstsp
             - self.dstsp_floor
@@ -124,9 +126,7 @@ def judge_model(
     life = viability(model, points, long_steps, inputs=drives, data=data.seen)
     level = noise_level(data.longest)
     noise = level if (level > _SEEN_NOISE * np.nanstd(data.longest, axis=0)).any() else None
-    length = min(data.floor_rows or len(data.reference), len(data.longest) // 2)
-    delay = delay_for(data.longest)
-    delay = None if delay is None else min(delay, (length - 1) // 3)
+    length, delay = data.floor_length, data.delay
     scores = scores_over_starts(
         model,
         points,
@@ -138,7 +138,7 @@ def judge_model(
         seed=seed,
         delay=delay,
     )
-    alike = _with_gaps_of(data.reference[:length], data.longest)
+    alike = data.floor_source
     floor = dstsp_floor(alike, length=length, pairs=_PAIRS, delay=delay, seed=seed)
     rhythm = spectrum_floor(alike, length=length, pairs=_PAIRS, seed=seed)
     dstsp = float(np.median(np.minimum(scores.dstsp, _FAR)))
@@ -161,12 +161,6 @@ def judge_model(
         noisy=noise is not None,
         neutral=_neutral(model, points[0], exponents) if along is None and is_smooth(data.longest) else 0.0,
     )
-
-
-def _with_gaps_of(reference: Floats, series: Floats) -> Floats:
-    """Return ``series`` with the gaps of ``reference`` in each stretch of its length, as scores have them."""
-    gaps = np.isnan(reference).all(axis=1)
-    return np.where(np.resize(gaps, len(series))[:, None], np.nan, series) if gaps.any() else series
 
 
 def _neutral(model: Surrogate, start: Floats, exponents: Exponents | None) -> float:

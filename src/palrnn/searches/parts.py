@@ -21,6 +21,7 @@ import numpy as np
 from palrnn.data import Dataset, Standardizer
 from palrnn.data.source import embedded
 from palrnn.engine.checks import Floats
+from palrnn.invariants.floors import has_floors, varies
 from palrnn.invariants.state_space import delay_for
 
 #: The part of the longest trial that judges, the most rows of it that are of use, and the fewest.
@@ -45,8 +46,7 @@ class Parts:
     their rows, for the region of the data. ``reference (T, N)`` are the rows that judge, raw and without the
     past, and ``longest`` the whole raw trial that they are of. Where something drives the system,
     ``fit_inputs`` and ``validation_inputs (T, K)`` are the inputs of the same rows, standardised, and
-    ``whole_inputs`` those of the trials. Floors are of stretches of ``floor_rows``, or as long as
-    ``reference``.
+    ``whole_inputs`` those of the trials. ``reference`` is ``joined`` of stretches, or one of them.
     """
 
     fit: list[Floats]
@@ -59,21 +59,40 @@ class Parts:
     fit_inputs: list[Floats] | None = None
     validation_inputs: Floats | None = None
     whole_inputs: list[Floats] | None = None
+    joined: bool = True
     floor_rows: int | None = None
+
+    @property
+    def floor_length(self) -> int:
+        """How long the stretches of floors are: ``floor_rows``, or as ``reference``; half of all at most."""
+        return min(self.floor_rows or len(self.reference), len(self.longest) // 2)
+
+    @property
+    def delay(self) -> int | None:
+        """The delay of the space in which a single column is scored."""
+        delay = delay_for(self.longest)
+        return None if delay is None else min(delay, (self.floor_length - 1) // 3)
+
+    @property
+    def floor_source(self) -> Floats:
+        """The series of which floors are: with the gaps of ``reference``, where it is joined."""
+        if not self.joined:
+            return self.longest
+        gaps = np.isnan(self.reference[: self.floor_length]).all(axis=1)
+        return np.where(np.resize(gaps, len(self.longest))[:, None], np.nan, self.longest)
 
     def scored_by_all_rows(self) -> Parts:
         """Return the same with the free run scored by all rows of the longest trial, the last of very many.
 
         Where a run goes cannot be learned by heart, and a fifth of the rows is too few to tell good models
         apart: of 2,700 rows of a flow, two stretches of the truth differ by 1.5 to 4.5 nats. Starts and
-        errors ahead stay those of the validation rows. Of a driven system, inputs belong to their rows;
-        of one whose halves cannot be compared, since a sensor was off in one, there would be no floor.
+        errors ahead stay those of the validation rows. Of a driven system, inputs belong to their rows; of
+        one that gaps leave too little of, such as a sensor that was off in one half, there is no floor.
         """
-        half = len(self.longest) // 2
-        varies = all(_varies(part) for part in (self.longest[:half], self.longest[half:]))
-        if self.validation_inputs is not None or not varies:
+        found = replace(self, reference=self.longest[-MOST_JUDGING:], joined=False)
+        if self.validation_inputs is not None or not varies(found.reference, found.delay):
             return self
-        return replace(self, reference=self.longest[-MOST_JUDGING:])
+        return found if has_floors(self.longest, found.floor_length, found.delay) else self
 
     def of_all_rows(self) -> Parts:
         """Return the same with all rows of the longest trial as those that judge, the last of very many.
@@ -89,6 +108,7 @@ class Parts:
             validation=self.whole[place][rows],
             reference=reference,
             validation_inputs=along,
+            joined=False,
             floor_rows=len(self.reference),
         )
 
@@ -178,11 +198,6 @@ def parts(
     return replace(
         found, fit_inputs=to_fit(drives), validation_inputs=drives[place][judging[0]], whole_inputs=kept
     )
-
-
-def _varies(rows: Floats) -> bool:
-    """Whether every column has two values that differ."""
-    return all(np.unique(column[np.isfinite(column)]).size > 1 for column in rows.T)
 
 
 def _joined(pieces: list[Floats], gap: int) -> Floats:

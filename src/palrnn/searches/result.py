@@ -22,7 +22,7 @@ COLUMNS = (
     *("rank", "candidate", "rung", "updates", "grade", "alive", "starts"),
     *("dstsp", "dstsp_floor", "spectrum_distance", "spectrum_floor", "neutral", "loss", "error"),
     *("family", "latent_dim", "gated", "forcing", "learning_rate", "input_noise", "gradient_clip"),
-    *("lags", "delay", "seed", "verdict"),
+    *("optimizer", "lags", "delay", "seed", "verdict"),
 )
 
 
@@ -118,6 +118,7 @@ class Standing:
             "learning_rate": config.learning_rate,
             "input_noise": config.input_noise,
             "gradient_clip": config.gradient_clip,
+            "optimizer": config.optimizer,
             "lags": self.candidate.lags,
             "delay": self.candidate.delay if self.candidate.lags > 1 else None,
             "seed": config.seed,

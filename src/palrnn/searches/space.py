@@ -27,6 +27,8 @@ _FIXED: tuple[dict[str, Any], ...] = (
     {"forcing": Forcing.generalised(0.1).to_dict()},
     {"latent_dim": 96, "gated": 80, "hidden": 200, "input_noise": 0.05},
 )
+# the first of these are the usual settings; of given sizes no large one is tried
+_USUAL, _SIZES = 2, frozenset({"latent_dim", "gated", "hidden"})
 # 96 units fill whole registers: 100 take half as long again
 _LATENT, _GATED, _HIDDEN = (50, 60, 80, 96), (20, 40, 60, 80), (50, 100, 200)
 _INPUT_NOISE, _CLIP = (0.0, 0.01, 0.02, 0.05, 0.1), (1.0, 5.0, 20.0)
@@ -59,13 +61,14 @@ class Space:
 
     ``choices`` are the values that somebody gave for settings of training, by name, ``lags`` and ``delays``
     those of the embedding, the usual one first; ``columns`` is the number of series, ``most_past`` how
-    many rows may be lost to the past, ``tau`` and ``input_noise`` what they suggest.
+    many rows may be lost to the past, ``tau``, ``input_noise`` and ``optimizer`` what they suggest.
     """
 
     columns: int
     most_past: int
     tau: int
     input_noise: float = TrainConfig().input_noise
+    optimizer: str = TrainConfig().optimizer
     families: Sequence[str] = ("alrnn",)
     lags: Sequence[int] = (1,)
     delays: Sequence[int] = (1,)
@@ -75,13 +78,15 @@ class Space:
     def candidate(self, number: int) -> Candidate:
         """Return candidate ``number``: always the same one."""
         lags, delay = self._embedding(number)
+        given = {name: self._pick(number, name, values) for name, values in (self.choices or {}).items()}
+        fixed = number < (_USUAL if _SIZES & given.keys() else len(_FIXED))
         kind = (
             self.families[number % len(self.families)]
             if number < len(_FIXED)
             else self._pick(number, "family", self.families)
         )
-        given = {name: self._pick(number, name, values) for name, values in (self.choices or {}).items()}
-        drawn = self._fixed(number) if number < len(_FIXED) else self._drawn(number)
+        drawn = self._fixed(number) if fixed else self._drawn(number)
+        drawn["optimizer"] = self.optimizer
         if _FORCINGS & given.keys():
             del drawn["forcing"]
         if hasattr(family(kind), "gates_per_hidden"):

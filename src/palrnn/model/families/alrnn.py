@@ -6,8 +6,8 @@ are ``theta = [A, W row-major, h, C row-major]``, or the same by unit, in rows `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,12 +54,12 @@ class ALRNN(EmbeddedNetwork):
         parts = [self.A, self.W.ravel(), self.h]
         return np.concatenate(parts if self.C is None else [*parts, self.C.ravel()])
 
-    def with_theta(self, theta: ArrayLike) -> ALRNN:
+    def with_theta(self, theta: ArrayLike) -> Self:
         """Return the same network with other drift parameters (the embedding stays)."""
         dim = self.latent_dim
         values = as_shape(theta, "theta", (dim * (dim + 2 + self.input_dim),))
         A, W, h, C = np.split(values, np.cumsum([dim, dim * dim, dim]))
-        return ALRNN(A, W.reshape(dim, dim), h, self.E, self.gated, C.reshape(dim, -1))
+        return replace(self, A=A, W=W.reshape(dim, dim), h=h, C=C.reshape(dim, -1))
 
     @property
     def rows(self) -> Floats:
@@ -67,12 +67,12 @@ class ALRNN(EmbeddedNetwork):
         parts = [self.A, self.W, self.h]
         return np.column_stack(parts if self.C is None else [*parts, self.C])
 
-    def with_rows(self, rows: ArrayLike) -> ALRNN:
+    def with_rows(self, rows: ArrayLike) -> Self:
         """Return the same network with the rows ``(M, M + 2 + K)``."""
         dim = self.latent_dim
         values = as_shape(rows, "rows", (dim, dim + 2 + self.input_dim))
         A, W, h, C = values[:, 0], values[:, 1 : dim + 1], values[:, dim + 1], values[:, dim + 2 :]
-        return ALRNN(A, W, h, self.E, self.gated, C)
+        return replace(self, A=A, W=W, h=h, C=C)
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> ALRNN:

@@ -20,7 +20,8 @@ _HEADER = (
     "search",
     "Search",
     order=55,
-    lead="Settings that were tried, judged on a fifth of the training part that none of them learned from. "
+    lead="Settings that were tried. Runs start at a fifth of the training part that none of them learned "
+    "from, and are compared with all of it. "
     "Of each rung a third went on; in the end the winner learned from that fifth, too, and so did the usual "
     "settings, which have a row only where they were kept. The held-out part has chosen nothing.",
 )
