@@ -20,8 +20,9 @@ from .judge import judged
 from .reservoir import searched
 from .systems import TWENTY, Flow
 
-#: What 5 minutes of two idle cores are: updates of a search, and seconds of processor time of a reservoir.
-UPDATES, SECONDS = 400_000, 600.0
+#: Updates of a search, for which five minutes of two idle cores are enough, and seconds of processor time of
+#: a reservoir, which takes them all.
+UPDATES, SECONDS = 300_000, 600.0
 FAMILIES = ("alrnn", "shallow")
 TEST_FRACTION, DEFAULT_SEEDS, EXPONENT_STEPS = 0.1, 3, 50_000
 

@@ -5,8 +5,9 @@ in the package's own loop takes longer than the fit. A test compares the two.
 
     r' = (1 - a) r + a tanh(W r + W_in x + b),    x' = W_out (1, r')
 
-A candidate is judged as palrnn's search judges its own: on a fifth of the rows, by whether long free runs
-live, then by D_stsp and D_H above their floors, and by the exponent of zero that a flow has.
+A candidate is judged as palrnn's search judges its own, by whether long free runs live, then by D_stsp and
+D_H above their floors, and by the exponent of zero that a flow has; but its runs are compared with a fifth of
+the rows, as they were in a search when these networks were made, and not with all.
 """
 
 from __future__ import annotations

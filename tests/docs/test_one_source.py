@@ -175,7 +175,9 @@ def test_the_defaults_that_pages_name_are_the_defaults():
     assert (int(units), int(gates), int(updates.replace(",", ""))) == sizes
     rows = refresh.rows_with(TRAINING, "series", "settings", "alive from 10 of 10 starts")
     usual = [row for row in rows if row["settings"] == refresh.DEFAULTS.get(row["series"])]
-    sentence = r"With them (\d+ of \d+) models of Lorenz-63 still move .*? and (\d+ of \d+) of data"
+    sentence = (
+        r"With the default settings (\d+ of \d+) models of Lorenz-63 still move .*? and (\d+ of \d+) of data"
+    )
     told = said(TRAINING, sentence)
     assert list(told) == [row["alive from 10 of 10 starts"] for row in usual]
     assert said(own, r"The default is (\d+), or the number") == (units,)

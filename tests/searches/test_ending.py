@@ -211,6 +211,10 @@ def test_a_series_whose_gaps_leave_no_floor_is_judged_by_the_validation_rows(x):
 def test_gaps_of_a_series_are_not_put_into_its_floor_twice():
     x = np.random.default_rng(0).standard_normal((4002, 2))
     x[1::2] = np.nan
+    data = parts([x])
+    assert data.scored_by_all_rows() is data  # of halves of 2,001 rows no row is there in both
+    assert np.isfinite(judge_model(initial_alrnn(4, 2, 2), data, long_steps=1000).dstsp_floor)
+    x = x[:4000]
     data = parts([x]).scored_by_all_rows()
     assert len(data.reference) == len(x)
     assert data.floor_source is data.longest

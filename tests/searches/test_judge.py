@@ -184,8 +184,9 @@ def test_a_flow_has_an_exponent_of_zero_and_a_rough_model_of_it_has_none():
     smooth, rough = (
         judge_model(_two_rates(second), data, long_steps=1000).neutral for second in (1.0, 0.999)
     )
-    assert smooth == pytest.approx(0.0, abs=1e-3)
-    assert rough == pytest.approx(np.log(0.999) / -np.log(1.003), abs=1e-3)
+    # directions part by 0.0025 a step, so that the first steps of 10,000 still mix them
+    assert smooth == pytest.approx(0.0, abs=0.02)
+    assert rough == pytest.approx(np.log(0.999) / -np.log(1.0015), abs=0.02)
 
 
 def test_samples_of_a_map_are_not_asked_for_an_exponent_of_zero():
@@ -203,5 +204,5 @@ def test_without_chaos_no_exponent_is_missed():
 
 
 def _two_rates(second: float) -> ALRNN:
-    """A linear map of exponents log 1.003, log ``second`` and log 0.5, at rest."""
-    return ALRNN(np.zeros(3), np.diag([1.003, second, 0.5]), np.zeros(3), np.zeros((3, 3)), 0)
+    """A linear map of exponents log 1.0015, log ``second`` and log 0.5, at rest."""
+    return ALRNN(np.zeros(3), np.diag([1.0015, second, 0.5]), np.zeros(3), np.zeros((3, 3)), 0)

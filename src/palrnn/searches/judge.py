@@ -4,8 +4,8 @@
    from D_stsp against its floor. A model that comes to rest is not usable, whatever it scores.
 2. Of models that are good or fair, those of which every run moves on.
 3. Then the *loss*: D_stsp above its floor, five times D_H above its floor, six for the part of the starts
-   that end, and, for samples of a flow, how far the exponent nearest to zero is from it, in parts of the
-   largest: a flow has one that is zero, and a model that has none gets the others wrong, too.
+   that end, and, for samples of a flow, four times how far the exponent nearest to zero is from it, in parts
+   of the largest: a flow has one that is zero, and a model that has none gets the others wrong, too.
 4. Of equal losses, as models that all come to rest have, the smaller error ten steps ahead.
 
 Against noisy data the run gets noise of the level that the series is estimated to have, as in the scorecard:
@@ -40,12 +40,13 @@ from palrnn.invariants.viability import spread_rows
 from palrnn.model import Surrogate
 from palrnn.searches.parts import Parts
 
-#: What D_H, an end and an exponent that is not zero count for beside a nat of D_stsp.
-SPECTRUM_WEIGHT, END_WEIGHT, NEUTRAL_WEIGHT = 5.0, 6.0, 1.0
+#: What D_H, an end and an exponent that is not zero count for beside a nat of D_stsp. A largest exponent is
+#: off by about as much of itself as the zero: 0.12 of it are then worth the half a nat that is still good.
+SPECTRUM_WEIGHT, END_WEIGHT, NEUTRAL_WEIGHT = 5.0, 6.0, 4.0
 # D_stsp of a run that diverges, so that such models still have an order
 _FAR = 20.0
 _STARTS, _DISCARD, _PAIRS, _AHEAD, _SEEN_NOISE = 10, 1000, 10, 10, 0.005
-_EXPONENT_STEPS = 5000
+_EXPONENT_STEPS = 10_000
 _GRADES = ("good", "fair", "not usable")
 
 
