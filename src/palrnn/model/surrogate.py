@@ -134,7 +134,8 @@ def register_family(name: str, cls: type[Any]) -> None:
     Call it in the module that defines ``cls``, so that importing the module is enough.
     """
     # what the protocol itself holds are no members, only what they are to be
-    missing = [m for m in MEMBERS if getattr_static(cls, m, None) in (None, vars(Surrogate)[m])]
+    stubs = vars(Surrogate)
+    missing = [m for m in MEMBERS if getattr_static(cls, m, stubs[m]) is stubs[m]]
     # dimensions may be fields of a dataclass, its own or inherited ones, which only its instances have
     fields = {*getattr(cls, "__annotations__", {}), *getattr(cls, "__dataclass_fields__", {})}
     if not isinstance(name, str) or not isinstance(cls, type) or set(missing) - fields:

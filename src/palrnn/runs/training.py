@@ -105,13 +105,13 @@ def reconstruct(
     dataset = prepared(x, data, known, "the run was trained on")
     if config is None and before is not None:
         config = before.training
-    usual = None if before is None or before.training is None else before.training.optimizer
+    begun = None if before is None else before.training
     if (
         config is not None
-        and usual is not None
+        and begun is not None
         and "optimizer" not in config.model_fields_set | training.keys()
     ):
-        config = config.changed(optimizer=usual)  # the run was begun with what was usual then
+        config = config.changed(optimizer=begun.optimizer)  # what was usual then
     config = usual_config(dataset, training, config, model)
     if on_data is not None:
         on_data(dataset, config)
