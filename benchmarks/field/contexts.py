@@ -20,7 +20,7 @@ from palrnn.engine.progress import quiet
 from palrnn.invariants import lyapunov_spectrum
 from palrnn.model import family_name
 
-from .judge import judged
+from .judge import EXPONENT_STEPS, judged
 from .systems import Flow
 
 #: Rows of the context, and published D_stsp and D_H.
@@ -46,7 +46,7 @@ def measured(name: str, seed: int) -> dict[str, Any]:
     model, scale, spent = result.drift, result.standardizer, time.perf_counter() - begun
 
     def exponents(start: np.ndarray) -> np.ndarray:
-        return lyapunov_spectrum(model, start, steps=50_000, dt=flow.dt, k=raw.shape[1]).exponents
+        return lyapunov_spectrum(model, start, steps=EXPONENT_STEPS, dt=flow.dt, k=raw.shape[1]).exponents
 
     about = {"seconds": spent, "published": published, "rows": rows, "family": family_name(model)}
     return judged(model, scale, flow, exponents) | about

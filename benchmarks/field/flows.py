@@ -16,7 +16,7 @@ from palrnn.invariants import lyapunov_spectrum
 from palrnn.runs import Reconstruction
 from palrnn.searches.parts import parts
 
-from .judge import judged
+from .judge import EXPONENT_STEPS, judged
 from .reservoir import searched
 from .systems import TWENTY, Flow
 
@@ -24,7 +24,7 @@ from .systems import TWENTY, Flow
 #: a reservoir, which takes them all.
 UPDATES, SECONDS = 300_000, 600.0
 FAMILIES = ("alrnn", "shallow")
-TEST_FRACTION, DEFAULT_SEEDS, EXPONENT_STEPS = 0.1, 3, 50_000
+TEST_FRACTION, DEFAULT_SEEDS = 0.1, 3
 
 
 def jobs(_: list[Path]) -> Iterator[tuple[str, str, int, Callable[[], dict[str, Any]]]]:

@@ -3,7 +3,8 @@
 A method hands over a `Surrogate`, or anything that `palrnn.viability` can run, and its exponents. It is
 judged against later stretches of the truth: from ten starts 100,000 steps (`viability`), D_stsp and D_H of
 20,000 steps each, and exponents along 50,000 steps. *Good* is: all ten move on, the median D_stsp is within
-0.5 nats of its floor, and the largest exponent within 15 %.
+0.5 nats of its floor, and the largest exponent within 15 %. As in palrnn's verdict, a cycle is no end where
+it is the truth's own, and a run of length T cannot tell an exponent below 1 / T from none.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import numpy as np
 
 from palrnn.data import Standardizer
 from palrnn.invariants import dstsp, kaplan_yorke_dimension, spectrum_distance, spread_starts, viability
+from palrnn.invariants.verdict import ended_fates
 from palrnn.model import Surrogate
 from palrnn.model.engine import advance
 
 from .systems import Flow
 
 STARTS, LONG, DISCARD = 10, 100_000, 1000
-GOOD_EXCESS, GOOD_EXPONENT = 0.5, 0.15
+GOOD_EXCESS, GOOD_EXPONENT, EXPONENT_STEPS = 0.5, 0.15, 50_000
 
 
 def scored(
@@ -67,10 +69,11 @@ def judged(
     true = flow.spectrum.exponents
     own = exponents(starts[0]) if life.counts.get("diverges", 0) == 0 else np.full(len(true), np.nan)
     error = abs((own[0] - true[0]) / true[0])
+    scores = scored(model, scale, starts, flow.stretches)
     found = {
         "fates": life.counts,
-        "alive": life.viable,
-        **scored(model, scale, starts, flow.stretches),
+        "alive": not ended_fates(life, scores["dstsp"] - scores["floor"], scale.transform(flow.rows)),
+        **scores,
         "exponents": own.tolist(),
         "true_exponents": true.tolist(),
         "exponent_error": float(error),
@@ -78,11 +81,10 @@ def judged(
         "kaplan_yorke": _dimension(own),
         "true_kaplan_yorke": flow.spectrum.kaplan_yorke,
     }
-    found["good"] = bool(
-        life.viable
-        and found["dstsp"] <= found["floor"] + GOOD_EXCESS
-        and error <= GOOD_EXPONENT  # NaN is not good
-    )
+    off, resolved = abs(own[0] - true[0]), 1.0 / (EXPONENT_STEPS * flow.dt)
+    found["exponent_right"] = bool(off <= max(GOOD_EXPONENT * abs(true[0]), resolved))  # NaN is not
+    near = found["dstsp"] <= found["floor"] + GOOD_EXCESS
+    found["good"] = bool(found["alive"] and near and found["exponent_right"])
     return found
 
 

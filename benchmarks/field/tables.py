@@ -112,7 +112,7 @@ def _flows(found: Results) -> str:
             continue
         names = {name for name, how in found if how == method}
         near = [_number(one.get("dstsp")) <= _number(one.get("floor")) + 0.5 for one in each]
-        right = [_number(one.get("exponent_error")) <= 0.15 for one in each]
+        right = [one.get("exponent_right", _number(one.get("exponent_error")) <= 0.15) for one in each]
         dims = [abs(_number(one.get("kaplan_yorke")) - _number(one.get("true_kaplan_yorke"))) for one in each]
         shares = [[one["good"] for one in each], [one["alive"] for one in each], near, right]
         errors = [f"{_median(each, name):.1%}" for name in ("exponent_error", "all_exponents_error")]

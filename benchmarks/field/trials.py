@@ -19,7 +19,7 @@ from palrnn.engine.progress import quiet
 from palrnn.invariants import lyapunov_spectrum
 from palrnn.model import Forcing
 
-from .judge import judged
+from .judge import EXPONENT_STEPS, judged
 from .systems import ROWS, Flow
 
 _USUAL = {"latent_dim": 50, "gated": 20}
@@ -65,7 +65,9 @@ def measured(name: str, rows: int, how: str, seed: int) -> dict[str, Any]:
     spent = time.perf_counter() - begun
 
     def exponents(start: np.ndarray) -> np.ndarray:
-        return lyapunov_spectrum(result.drift, start, steps=50_000, dt=flow.dt, k=raw.shape[1]).exponents
+        return lyapunov_spectrum(
+            result.drift, start, steps=EXPONENT_STEPS, dt=flow.dt, k=raw.shape[1]
+        ).exponents
 
     found = judged(result.drift, result.standardizer, flow, exponents)
     return found | {"seconds": spent, "flow": name, "rows": rows, "settings": how}
