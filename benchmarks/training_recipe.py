@@ -227,10 +227,10 @@ def file_of(folder: Path, task: Task, candidate: str, seed: int) -> Path:
     return folder / f"{words}-{seed}.json"
 
 
-def table(folder: Path, tasks: list[Task], candidates: Iterable[str]) -> str:
-    """Return the models in the folder of runs as a table: one line per series and candidate."""
+def table(folder: Path, tasks: list[Task], candidates: Iterable[str], head: str) -> str:
+    """Return the models in the folder of runs as a table, of candidates under ``head``: a line per series and each."""
     lines = [
-        "| series | settings | models | alive from 10 of 10 starts | starts alive | D_stsp, median (range) "
+        f"| series | {head} | models | alive from 10 of 10 starts | starts alive | D_stsp, median (range) "
         "| floor | largest exponent (true) | s |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
@@ -293,7 +293,8 @@ def main() -> int:
                 alive = found["viability"]["verdict"] if "viability" in found else "training diverged"
                 score = np.median(found["dstsp"]) if "dstsp" in found else np.inf
                 print(f"{task.title} | {candidate} | seed {seed}: {alive}; D_stsp {score:.2f}", flush=True)
-    publish(table(chosen.runs, tasks, plan), chosen.write, *marks)
+    head = "regularised by" if chosen.regularisers else "settings"
+    publish(table(chosen.runs, tasks, plan, head), chosen.write, *marks)
     return 0
 
 

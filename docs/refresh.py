@@ -175,20 +175,13 @@ def worth() -> str:
     told, untold = (
         sorted(float(row[name]) for row in duffing) for name in ("error after 50 steps, told", "not told")
     )
-    listed = re.findall(
-        r"^\d+ +\d+ +[\d,]+ +(good|fair|not usable) +\d+/\d+ +([\d.]+) +([\d.]+)",
-        (DOCS / "searching.md").read_text(),
-        re.M,
-    )
-    grades = [grade for grade, *_ in listed]
+    flows = {row["method"]: row for row in rows_with(DOCS / "field.md", "method", "flows", "good")}
+    usual, found = (flows[f"palrnn, {how}"] for how in ("defaults", "search"))
     rows = [
         ("the clipped shallow PLRNN", f"plain: {shallow['shallow, defaults']} live")
         + (f"clipped: {shallow['clipped, defaults']} live", "[The shallow PLRNN](../shallow.md)"),
-        ("a search", f"of its {len(grades)} best candidates {grades.count('not usable')} not usable")
-        + (
-            f"{grades.count('good')} good, D_stsp {listed[0][1]} (floor {listed[0][2]})",
-            "[Search](../searching.md)",
-        ),
+        ("a search", f"default settings: {usual['good']} of {usual['models']} models of flows good")
+        + (f"{found['good']} of {found['models']}", "[The field's numbers](../field.md)"),
         ("gaps as NaN", f"interpolated: D_stsp {scores['from interpolated values']}")
         + (scores["from gaps"], "[Gaps](../gaps.md)"),
         ("the drive as an input", f"error {untold[0]:g} to {untold[-1]:g} after 50 steps")
