@@ -228,7 +228,7 @@ def file_of(folder: Path, task: Task, candidate: str, seed: int) -> Path:
 
 
 def table(folder: Path, tasks: list[Task], candidates: Iterable[str], head: str) -> str:
-    """Return the models in the folder of runs as a table: a line per series and candidate, named by ``head``."""
+    """Return the models in the folder of runs as a table: a line per series and candidate (the ``head``)."""
     lines = [
         f"| series | {head} | models | alive from 10 of 10 starts | starts alive | D_stsp, median (range) "
         "| floor | largest exponent (true) | s |",
