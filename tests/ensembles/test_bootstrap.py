@@ -7,8 +7,10 @@ import palrnn
 from palrnn.ensembles import Ensemble
 from palrnn.ensembles.reflection import own_series
 from palrnn.ensembles.variation import alike, finite_distance, varied, varied_series
-from palrnn.ensembles.work import resampled
+from palrnn.ensembles.work import BASE, DATA, member_task, resampled
+from palrnn.forcing import TrainConfig
 from palrnn.geometry import gibbs_posterior
+from palrnn.sweeps import Task
 
 TRUTH = np.array([[0.8, 0.25], [-0.3, 0.6]])
 QUICK = {"latent_dim": 2, "gated": 0, "tau": 1, "input_noise": 0.0, "sequence_length": 20}
@@ -323,3 +325,14 @@ def test_a_file_is_read_as_it_was_for_the_first_model(tmp_path):
     found = palrnn.bootstrap(tmp_path / "x.csv", base=base, models=2, workers=1)
     again = palrnn.bootstrap(x[:, [2, 0]], base=base, models=2, workers=1)
     np.testing.assert_array_equal(found.theta, again.theta)
+
+
+def test_models_begun_when_there_was_radam_alone_are_found():
+    data, base = Task(DATA, {}, {}), Task(BASE, {}, {})
+    told = {
+        name: member_task(0, TrainConfig(optimizer=name), {"method": "seeds", "seed": 0}, data, base)
+        for name in ("radam", "soap")
+    }
+    assert "optimizer" not in told["radam"].settings["config"]
+    assert TrainConfig.stored(told["radam"].settings["config"]).optimizer == "radam"
+    assert told["soap"].settings["config"]["optimizer"] == "soap"

@@ -131,3 +131,13 @@ def test_gates_follow_the_units_where_only_these_are_given():
     assert TrainConfig(latent_dim=8, gated=2).gated == 2
     with pytest.raises(ValueError, match="gated must be at most latent_dim"):
         TrainConfig(latent_dim=8, gated=9)
+
+
+def test_a_run_begun_with_another_optimiser_goes_on_where_the_settings_leave_it_open(tmp_path):
+    x = np.random.default_rng(0).standard_normal((2500, 2))
+    config = TrainConfig(latent_dim=4, gated=2, updates=4, sequence_length=20)
+    begun = reconstruct(x, run=tmp_path / "run", config=config.changed(optimizer="radam"), progress=quiet)
+    again = reconstruct(x, run=tmp_path / "run", config=config, progress=quiet)
+    np.testing.assert_array_equal(again.drift.theta, begun.drift.theta)
+    with pytest.raises(ValueError, match="optimizer = 'radam', asked for 'soap'"):
+        reconstruct(x, run=tmp_path / "run", config=config, optimizer="soap", progress=quiet)
