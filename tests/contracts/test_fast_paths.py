@@ -175,15 +175,18 @@ def test_sensitivities(model, forcing, share):
 
 
 @every_network
-@pytest.mark.parametrize("gate_std", [0.0, 0.5])
-def test_tangents(model, gate_std):
+@pytest.mark.parametrize(("gate_std", "flow"), [(0.0, False), (0.5, False), (0.0, True)])
+def test_tangents(model, gate_std, flow):
     rng = np.random.default_rng(5)
     noise = 0.1 * rng.standard_normal((40, 5)), rng.random((40, model.gated))
+    steps = 40
+    if flow:  # a path of its own has neither noise nor chance; near rest its direction is rounding
+        steps, noise = 8, (np.empty((0, 5)), np.empty((0, model.gated)))
     outcomes = []
     for chosen in (carried.dispatch(ALRNN), carried.dispatch(object)):
-        z, V, sums = np.ones(5), np.eye(5)[:3].copy(), np.zeros((5, 3))
-        assert chosen(model, (gate_std, *noise), 40, z, V, 3, 10, sums) == -1
-        outcomes.append((z, V, sums))
+        z, V, sums, speed = np.ones(5), np.eye(5)[:3].copy(), np.zeros((5, 3)), np.zeros(int(flow))
+        assert chosen(model, (gate_std, *noise), steps, z, V, speed, 3, 10, sums) == -1
+        outcomes.append((z, V, sums, speed))
     for one, other in zip(*outcomes, strict=True):
         close(one, other, 1e-9)  # orthonormal frames pass rounding on
 

@@ -127,16 +127,17 @@ def test_a_wrong_exponent_is_said(card):
 def test_a_flow_must_have_an_exponent_of_zero(card, second, believed):
     exponents, errors = np.array([0.5, second, -3.0]), np.full(3, 0.01)
     spectrum = LyapunovSpectrum(exponents, errors, np.empty((1, 3)), np.array([90.0]), 3)
-    flow = replace(card, lyapunov=None, flow=True, hard=replace(card.hard, lyapunov=spectrum))
+    flow = replace(card, lyapunov=None, flow=True, hard=replace(card.hard, map_lyapunov=spectrum))
     assert flow.verdict.good == believed
     if not believed:
         assert flow.verdict.causes == ("exponent",)
-        assert f"its nearest is {second}" in str(flow.verdict)
-    # neither a map nor a driven system has one, and a known exponent tells more
-    assert replace(flow, flow=False).verdict.good
-    assert replace(flow, lyapunov=0.5).verdict.good
+        assert f"its map's nearest is {second}" in str(flow.verdict)
+    # neither a map nor a driven system has one, and a known exponent tells more: that of the flow is right
+    assert replace(flow, hard=replace(flow.hard, map_lyapunov=None)).verdict.good
+    assert flow.hard.lyapunov is not None
+    assert replace(flow, lyapunov=flow.hard.lyapunov.largest).verdict.good
     # the second exponent of a run too short to tell it from zero
-    unsure = replace(flow.hard, lyapunov=replace(spectrum, stderr=np.full(3, 0.1)))
+    unsure = replace(flow.hard, map_lyapunov=replace(spectrum, stderr=np.full(3, 0.1)))
     assert replace(flow, hard=unsure).verdict.good
 
 

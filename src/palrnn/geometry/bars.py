@@ -15,7 +15,7 @@ from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
 from palrnn.geometry.posterior import ModelDraws
 from palrnn.geometry.reflection import has_refits, reflected
-from palrnn.invariants import FixedPoints, fixed_points, quantities_of_interest
+from palrnn.invariants import FixedPoints, fixed_points, quantities_of_interest, samples_flow
 from palrnn.model import drift_of
 from palrnn.model.engine import codes
 
@@ -112,11 +112,12 @@ def model_bars(
 ) -> Bars:
     """Return figures of ``count`` models drawn from ``posterior``, against raw ``reference (T, N)``.
 
-    They are the ``exponents`` largest Lyapunov exponents and the Kaplan-Yorke dimension per unit of time
-    ``dt``, D_stsp, D_H, of up to four fixed points in the regions that the model visits the raw position (by
-    ``columns``) and the moduli of the largest eigenvalues, and what ``extra(model)`` adds. A fixed point of a
-    draw is the one nearest to the model's. Where the draws have refits (``bootstrap(method="reflected")``)
-    exponents, dimension and fixed points are reflected (`reflection`); distances to the reference stay.
+    They are the ``exponents`` largest Lyapunov exponents (of the flow, where the reference samples one) and
+    the Kaplan-Yorke dimension per unit of time ``dt``, D_stsp, D_H, of up to four fixed points in the regions
+    that the model visits the raw position (by ``columns``) and the moduli of the largest eigenvalues, and
+    what ``extra(model)`` adds. A fixed point of a draw is the one nearest to the model's. Where draws have
+    refits (``bootstrap(method="reflected")``), exponents, dimension and fixed points are reflected
+    (`reflection`); distances to the reference stay.
     """
     as_instance(posterior, "posterior", ModelDraws)
     drift = drift_of(posterior.model)
@@ -125,7 +126,7 @@ def model_bars(
     names = columns or tuple(f"x{k + 1}" for k in range(seen))
     models = [drift, *posterior.sample(as_int(count, "count", least=2), seed=seed)]
     how: dict[str, Any] = {"standardizer": scale, "steps": as_int(steps, "steps", least=20)}
-    how |= {"discard": discard, "dt": dt, "k": None, "seed": seed}
+    how |= {"discard": discard, "dt": dt, "k": None, "seed": seed, "flow": samples_flow(drift, reference)}
     most, followed = as_int(exponents, "exponents", least=1), None
     found, again, others = (list[dict[str, float]]() for _ in range(3))
     with listening(progress, "error bars") as report:

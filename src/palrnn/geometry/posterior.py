@@ -23,7 +23,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
-from palrnn.invariants import quantities_of_interest
+from palrnn.invariants import quantities_of_interest, samples_flow
 from palrnn.model import PALRNN, Surrogate, drift_of
 
 
@@ -189,7 +189,8 @@ def invariant_error_bars(
     found = np.full((len(models), 2), np.nan)
     with listening(progress, "error bars") as report:
         for i, model in enumerate(models):
-            result = quantities_of_interest(model, reference, **how)
+            flow = samples_flow(model, reference)
+            result = quantities_of_interest(model, reference, flow=flow, **how)
             if result.lyapunov is not None and result.dstsp is not None:
                 found[i] = result.lyapunov.largest, result.dstsp.value
             report(i + 1, len(models), {"lyapunov": float(found[i, 0])})

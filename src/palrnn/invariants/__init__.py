@@ -16,6 +16,7 @@ from palrnn.invariants.quantities import (
     Counterparts,
     Quantities,
     quantities_of_interest,
+    samples_flow,
     stochastic_counterparts,
 )
 from palrnn.invariants.scorecard import Scorecard, scorecard

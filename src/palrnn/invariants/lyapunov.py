@@ -3,6 +3,13 @@
 QR re-orthonormalisation of tangent vectors along a rollout (Benettin et al., 1980; Shimada and Nagashima,
 1979), with closed-form Jacobians. The same code serves learned models and the true systems, so that reference
 values are computed exactly as the values they are compared with.
+
+A model of a flow's samples is a map, and its slopes jump wherever the path crosses a gate. Most of a jump
+averages out, but not what it does along the path: it turns the direction of the path, which a flow carries
+into itself, into others, shear turns these back, and their growth passes for chaos. Noise of deviation s in
+the slopes of a shear adds about s^(2/3) to the largest exponent, so that half of the noise leaves two thirds
+of the error. With ``flow=True`` the direction of the path is known instead of carried along: one exponent is
+the growth of the speed, zero in the long run, and the others are of growth across the path.
 """
 
 from __future__ import annotations
@@ -131,6 +138,7 @@ def lyapunov_spectrum(
     dt: float = 0.01,
     k: HowMany = None,
     process_noise: bool = True,
+    flow: bool = False,
     seed: int = 0,
 ) -> LyapunovSpectrum:
     """Return the ``k`` largest (by default all) Lyapunov exponents along ``steps`` steps after ``discard``.
@@ -148,10 +156,18 @@ def lyapunov_spectrum(
     ``seed``. A rollout that diverges raises `DivergenceError`, which tells at which step. The exponents of a
     driven model are those along ``inputs (T, K)``, whose first row acts on the first step, and which are
     repeated where the run outlasts them.
+
+    ``flow=True`` gives the exponents of the flow that a surrogate's run samples, instead of those of the map:
+    the direction of the path, z_{t+1} - z_{t-1}, is one of the tangents at each step, with the growth of its
+    length, and the others are orthogonal to it. On a smooth map of a flow both are the same. It needs a model
+    without noise and inputs, whose steps are small beside its turns.
     """
     steps, discard = as_int(steps, "steps", least=_LEAST_STEPS), as_int(discard, "discard")
     dt = as_float(dt, "dt", above=0.0)
     pin_blas()
+    if flow and (isinstance(model, (System, PALRNN)) or inputs is not None):
+        what = "inputs" if inputs is not None else f"a {type(model).__name__}"
+        raise ValueError(f"flow must be False for {what}: it is of a surrogate that runs freely by itself")
     if isinstance(model, System):
         if inputs is not None:
             raise ValueError("inputs must be None for a System, which has its drive in its equations")
@@ -162,20 +178,23 @@ def lyapunov_spectrum(
     if k == "dimension":
         seen = dim if isinstance(model, System) else drift_of(model).observed_dim
         how: dict[str, Any] = {"inputs": inputs, "steps": steps, "discard": discard, "dt": dt, "seed": seed}
-        how["process_noise"] = process_noise
+        how |= {"process_noise": process_noise, "flow": flow}
         count = min(dim, max(_FEW, seen + 1))
         while (found := lyapunov_spectrum(model, x1, k=count, **how)).kaplan_yorke is None:
             count = min(dim, 2 * count)
         return found
     k = dim if k is None else as_int(k, "k", least=1, most=dim)
+    # the zero of a flow may be the largest, or be in the way of it
+    wanted, k = k, min(dim, k + 1) if flow else k
     # random directions: those along the axes can be invariant, and then never see the others' growth; the
     # first are the same however many there are
     V = np.ascontiguousarray(np.linalg.qr(generator(seed, 1).standard_normal((k, dim)).T)[0].T)
-    _carry(run, V, discard, 0, discard + 1, np.zeros((1, k)))
+    speed = np.zeros(int(flow))
+    _carry(run, V, speed, discard, 0, discard + 1, np.zeros((1, k)))
     block = math.ceil(steps / _TRACE_POINTS)
     sums = np.zeros((math.ceil(steps / block), k))
-    _carry(run, V, steps, discard, block, sums)
-    return _summary(sums, steps, block, dt, dim)
+    _carry(run, V, speed, steps, discard, block, sums)
+    return _summary(sums, steps, block, dt, dim, wanted)
 
 
 def reference_spectrum(system: System, z1: ArrayLike, *, steps: int, dt: float) -> LyapunovSpectrum:
@@ -199,7 +218,7 @@ class _Run(Protocol):
 
     z: Floats
 
-    def carry(self, V: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
+    def carry(self, V: Floats, speed: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
         """Take steps and add the logs of growth to ``sums``; return the step of divergence, or -1."""
         ...
 
@@ -222,7 +241,7 @@ class _ModelRun:
         if isinstance(model, PALRNN) and process_noise:
             self.z += model.start_noise.scaled(self.rng.standard_normal(drift.latent_dim))
 
-    def carry(self, V: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
+    def carry(self, V: Floats, speed: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
         drift, gate_std = self.drift, 0.0
         process, uniforms = np.empty((0, drift.latent_dim)), np.empty((0, drift.gated))
         if isinstance(self.model, PALRNN):
@@ -234,17 +253,26 @@ class _ModelRun:
         if pushes is not None:
             process = pushes + process if len(process) else pushes
         self.done += steps
-        return carried(drift, (gate_std, process, uniforms), steps, self.z, V, first, block, sums)
+        noises = (gate_std, process, uniforms)
+        return carried(drift, noises, steps, self.z, V, speed, first, block, sums)
 
 
 @singledispatch
 def carried(
-    drift: Surrogate, noises: Noises, steps: int, z: Floats, V: Floats, first: int, block: int, sums: Floats
+    drift: Surrogate,
+    noises: Noises,
+    steps: int,
+    z: Floats,
+    V: Floats,
+    speed: Floats,
+    first: int,
+    block: int,
+    sums: Floats,
 ) -> int:
     """Carry ``z (M,)`` and the tangent rows ``V (k, M)`` through ``steps`` steps, in place.
 
-    V <- V J(c_t)^T and z <- J(c_t) z + b(c_t) + process_t; ``first``, ``block`` and ``sums`` are as in
-    `kernels.alrnn_tangents`. Return the step at which z left every bound, or -1.
+    V <- V J(c_t)^T and z <- J(c_t) z + b(c_t) + process_t; ``speed``, ``first``, ``block`` and ``sums`` are
+    as in `kernels.alrnn_tangents`. Return the step at which z left every bound, or -1.
     """
     piece, (gate_std, process, uniforms) = pieces(drift), noises
     for t in range(steps):
@@ -252,21 +280,32 @@ def carried(
             return t
         chances = gate_probabilities(gate_inputs(drift, z), gate_std)
         J, b = piece(chances > (uniforms[t] if len(uniforms) else 0.5))
-        z[:] = J @ z + b + (process[t] if len(process) else 0.0)
+        before, z[:] = z.copy(), J @ z + b + (process[t] if len(process) else 0.0)
         V[:] = V @ J.T
+        if len(speed):
+            further, offset = piece(gate_inputs(drift, z) > 0.0)
+            kernels.follow(V, speed, before, further @ z + offset)
         kernels.orthonormalize(V, sums[(first + t) // block])
     return -1
 
 
 @carried.register
 def _(
-    drift: ALRNN, noises: Noises, steps: int, z: Floats, V: Floats, first: int, block: int, sums: Floats
+    drift: ALRNN,
+    noises: Noises,
+    steps: int,
+    z: Floats,
+    V: Floats,
+    speed: Floats,
+    first: int,
+    block: int,
+    sums: Floats,
 ) -> int:
-    room = (np.empty_like(V), np.empty_like(V), np.ones_like(z), np.empty_like(z))
-    across = np.ascontiguousarray(drift.W.T)
-    return kernels.alrnn_tangents(
-        drift.A, across, drift.h, drift.gated, *noises, steps, BOUND, z, V, first, block, sums, room
-    )
+    gates, states = np.ones((2, len(z))), np.empty((2, len(z)))
+    room = (np.empty_like(V), np.empty_like(V), tuple(gates), tuple(states))
+    weights = (drift.A, np.ascontiguousarray(drift.W.T), drift.h, drift.gated)
+    how = (steps, BOUND, z, V, speed, first, block, sums, room)
+    return kernels.alrnn_tangents(*weights, *noises, *how)
 
 
 class _SystemRun:
@@ -276,7 +315,7 @@ class _SystemRun:
         start = system.simulate(1, dt=dt, discard=10_000)[0] if x1 is None else x1
         self.z = as_shape(start, "x1", (len(system.typical),))
 
-    def carry(self, V: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
+    def carry(self, V: Floats, speed: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
         field, jacobian = self.system.field, self.system.jacobian
         dim = len(self.z)
         room = (np.empty((dim, dim)), *np.empty((3, dim)), *np.empty((3, *V.shape)))
@@ -285,22 +324,22 @@ class _SystemRun:
         )
 
 
-def _carry(run: _Run, V: Floats, steps: int, before: int, block: int, sums: Floats) -> None:
+def _carry(run: _Run, V: Floats, speed: Floats, steps: int, before: int, block: int, sums: Floats) -> None:
     """Run ``steps`` steps in chunks, so that the noises of a long run are never all in memory."""
     for first in range(0, steps, _CHUNK):
-        diverged = run.carry(V, min(_CHUNK, steps - first), first, block, sums)
+        diverged = run.carry(V, speed, min(_CHUNK, steps - first), first, block, sums)
         if diverged >= 0:
             raise DivergenceError(before + first + diverged)
 
 
-def _summary(sums: Floats, steps: int, block: int, dt: float, dim: int) -> LyapunovSpectrum:
+def _summary(sums: Floats, steps: int, block: int, dt: float, dim: int, wanted: int) -> LyapunovSpectrum:
     ends = np.minimum(np.arange(1, len(sums) + 1) * block, steps)
     times = ends * dt
     trace = np.cumsum(sums, axis=0) / times[:, None]
     alive = np.isfinite(trace[-1])
     stderr = np.zeros(sums.shape[1])
     stderr[alive] = _standard_error(sums[: steps // block, alive]) / (block * dt)
-    order = np.argsort(-trace[-1], kind="stable")
+    order = np.argsort(-trace[-1], kind="stable")[:wanted]
     exponents, stderr, trace = trace[-1][order], stderr[order], np.ascontiguousarray(trace[:, order])
     for array in (exponents, stderr, trace, times):
         array.flags.writeable = False

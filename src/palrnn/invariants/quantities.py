@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
+from palrnn.data.timescale import is_smooth
 from palrnn.engine.checks import Floats, as_instance, as_int, as_series, as_shape
 from palrnn.engine.gaps import first_whole_row
 from palrnn.invariants.free_run import free_run
@@ -22,16 +23,25 @@ from palrnn.invariants.lyapunov import DivergenceError, HowMany, LyapunovSpectru
 from palrnn.invariants.spectrum import spectrum_distance
 from palrnn.invariants.state_space import StateSpaceDivergence, dstsp
 from palrnn.model import PALRNN, Surrogate, drift_of
-from palrnn.model.inputs import checked_inputs
+from palrnn.model.inputs import checked_inputs, input_dim
+
+
+def samples_flow(model: Surrogate | PALRNN, series: ArrayLike) -> bool:
+    """Return whether free runs of a model of ``series (T, N)`` are samples of a flow.
+
+    They are where the series is smooth and nothing drives it; runs of a PAL-RNN, which has noise, are not.
+    """
+    return not isinstance(model, PALRNN) and input_dim(model) == 0 and is_smooth(series)
 
 
 @dataclass(frozen=True, eq=False)
 class Quantities:
     """D_stsp, D_H and Lyapunov exponents of one long rollout, and the rollout.
 
-    ``generated (steps, N)`` is in raw coordinates, ``states (steps, M)`` in the model's. A rollout that
-    diverged after ``diverged_at`` steps has no invariants: the three are None then, and the arrays hold what
-    came before.
+    ``lyapunov`` are the exponents of the flow that the run samples, if that was asked for, and
+    ``map_lyapunov`` then those of the map that the model is. ``generated (steps, N)`` is in raw coordinates,
+    ``states (steps, M)`` in the model's. A rollout that diverged after ``diverged_at`` steps has no
+    invariants: they are None then, and the arrays hold what came before.
     """
 
     dstsp: StateSpaceDivergence | None
@@ -40,6 +50,7 @@ class Quantities:
     generated: Floats
     states: Floats
     diverged_at: int | None = None
+    map_lyapunov: LyapunovSpectrum | None = None
 
     def numbers(self) -> dict[str, float]:
         """Return the figures for a table or a ranking; a run that diverged is infinitely far away.
@@ -94,6 +105,7 @@ def quantities_of_interest(
     protocol: str = "paper",
     delay: int | None = None,
     sigma: float = 20.0,
+    flow: bool = False,
     seed: int = 0,
 ) -> Quantities:
     """Return how a long free run of ``model`` compares with ``reference (T, N)``, in raw coordinates.
@@ -105,6 +117,8 @@ def quantities_of_interest(
     if ``observation_noise``. ``k`` Lyapunov exponents come from the same start and length. ``bins`` to
     ``delay`` are settings of `dstsp`. A driven model runs along ``inputs (T, K)``, from the row of the start
     on, or from the first for a given ``x1``, and from their beginning again where the run outlasts them.
+    With ``flow`` exponents are those of the flow that a surrogate's run samples (`lyapunov_spectrum`); a
+    sampled PAL-RNN has none.
     """
     seen = drift_of(model).observed_dim
     truth = as_series(reference, "reference", dim=seen, allow_nan=True)
@@ -116,6 +130,7 @@ def quantities_of_interest(
     how: dict[str, Any] = {"standardizer": scale, "discard": discard, "dt": dt, "k": k, "sigma": sigma}
     how |= {"inputs": None if drive is None else np.roll(drive, -row, axis=0), "seed": seed}
     how |= {"observation_noise": observation_noise, "steps": len(truth) if steps is None else steps}
+    how["flow"] = flow
     binned: dict[str, Any] = {"bins": bins, "smoothing": smoothing, "protocol": protocol, "delay": delay}
     return quantities_from(model, scale.transform(first), truth, **how, **binned)
 
@@ -133,6 +148,7 @@ def quantities_from(
     k: HowMany = 1,
     observation_noise: bool = False,
     sigma: float = 20.0,
+    flow: bool = False,
     seed: int = 0,
     **binned: Any,
 ) -> Quantities:
@@ -146,10 +162,13 @@ def quantities_from(
     states, generated, diverged = run.states, standardizer.inverse(run.observed), run.diverged_at
     if diverged is None:
         try:
-            lyapunov = lyapunov_spectrum(model, start, steps=steps, discard=discard, dt=dt, k=k, **how)
+            how |= {"steps": steps, "discard": discard, "dt": dt, "k": k}
+            lyapunov, of_map = lyapunov_spectrum(model, start, **how), None
+            if flow:
+                lyapunov, of_map = lyapunov_spectrum(model, start, flow=True, **how), lyapunov
             divergence = dstsp(generated, reference, **binned, seed=seed)
             distance = spectrum_distance(generated, reference, sigma=sigma)
-            return Quantities(divergence, distance, lyapunov, generated, states)
+            return Quantities(divergence, distance, lyapunov, generated, states, map_lyapunov=of_map)
         except DivergenceError as error:
             diverged = error.step
     return Quantities(None, None, None, generated, states, diverged)
@@ -163,4 +182,4 @@ def stochastic_counterparts(model: PALRNN, reference: ArrayLike, **settings: Any
     if not isinstance(model, PALRNN):
         raise ValueError(f"model must be a PALRNN, got {type(model).__name__}")
     hard = quantities_of_interest(model.drift, reference, **settings)
-    return Counterparts(hard, quantities_of_interest(model, reference, **settings))
+    return Counterparts(hard, quantities_of_interest(model, reference, **settings | {"flow": False}))

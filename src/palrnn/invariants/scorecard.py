@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer, noise_level
 from palrnn.data.systems import System
-from palrnn.data.timescale import is_smooth
 from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.display import Display, curves_svg
 from palrnn.engine.plain import plain
@@ -22,7 +21,7 @@ from palrnn.invariants.free_run import drives_from
 from palrnn.invariants.lyapunov import HowMany, LyapunovSpectrum, reference_spectrum
 from palrnn.invariants.over_starts import StartScores, scores_over_starts
 from palrnn.invariants.prediction import PredictionError, prediction_error
-from palrnn.invariants.quantities import Quantities, quantities_of_interest
+from palrnn.invariants.quantities import Quantities, quantities_of_interest, samples_flow
 from palrnn.invariants.state_space import delay_for, dstsp
 from palrnn.invariants.symbolic import SymbolicDynamics, symbolic_dynamics
 from palrnn.invariants.verdict import Verdict, verdict
@@ -52,8 +51,8 @@ class Scorecard(Display):
     ``over_starts_with_noise`` those of the same runs with white noise added, of the level that the reference
     is estimated to have, ``noise (N,)`` (`noise_level`); None of a simulated system, and without noise.
     ``dstsp_at_rest`` is what a run at rest in the middle of the reference would score, with that noise: a
-    score that is no lower says nothing. ``flow`` says that the reference is a series that looks like samples
-    of a flow without inputs.
+    score that is no lower says nothing. ``flow`` says that the reference looks like samples of a flow without
+    inputs; the exponents of ``hard`` are then those of the flow.
     """
 
     hard: Quantities
@@ -129,6 +128,8 @@ class Scorecard(Display):
                 found.append((name, f"diverges after {run.diverged_at} steps"))
                 continue
             true = "" if self.lyapunov is None else f" (true: {self.lyapunov:.3g})"
+            if run.map_lyapunov is not None:
+                true += f"; of the map {run.map_lyapunov.largest:.3g}"
             found += [
                 (f"D_stsp, {name}", f"{run.dstsp.value:.3g} (floor {self.dstsp_floor.median:.3g})"),
                 (f"D_H, {name}", f"{run.spectrum_distance:.3g} (floor {self.spectrum_floor.median:.3g})"),
@@ -212,7 +213,8 @@ def scorecard(
     run["inputs"] = drive
     asked = k if k is None or k == "dimension" else min(as_int(k, "k", least=1), drift.latent_dim)
     run["k"] = asked
-    hard = quantities_of_interest(drift, truth, **run)
+    flow = samples_flow(drift, truth)
+    hard = quantities_of_interest(drift, truth, flow=flow, **run)
     sampled = quantities_of_interest(model, truth, **run) if isinstance(model, PALRNN) else None
     places, rhythms = score_floors(
         source, length=steps, pairs=pairs, dt=dt, process_std=process_std, seed=seed, **common
@@ -247,7 +249,7 @@ def scorecard(
         if noise is None
         else scores_over_starts(drift, points, truth, noise=noise, **scored),
         dstsp_at_rest=_at_rest(truth, noise, seed, common),
-        flow=known is None and drift.input_dim == 0 and is_smooth(truth),
+        flow=flow,
     )
 
 
@@ -282,6 +284,7 @@ def _run_dict(found: Quantities) -> dict[str, Any]:
         "exponents": None if exponents is None else _numbers(exponents.exponents),
         "exponents_stderr": None if exponents is None else _numbers(exponents.stderr),
         "kaplan_yorke": None if exponents is None else exponents.kaplan_yorke,
+        "map_exponents": None if found.map_lyapunov is None else _numbers(found.map_lyapunov.exponents),
     }
 
 

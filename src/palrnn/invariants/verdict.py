@@ -159,7 +159,7 @@ def _exponent(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
     if model is None or not np.isfinite(model.largest):
         return []
     if truth is None:
-        return _neutral(model) if card.flow else []
+        return [] if card.hard.map_lyapunov is None else _neutral(card.hard.map_lyapunov)
     error = float(model.stderr[0])
     if card.reference_exponents is not None:
         error = float(np.hypot(error, card.reference_exponents.stderr[0]))
@@ -175,7 +175,5 @@ def _neutral(model: LyapunovSpectrum) -> list[tuple[Grade, Cause, str]]:
     value = float(model.exponents[nearest])
     if model.neutral <= GOOD_NEUTRAL or abs(value) <= EXPONENT_ERRORS * model.stderr[nearest]:
         return []
-    words = (
-        f"a flow has an exponent of zero, and its nearest is {value:.3g} (the largest {model.largest:.3g})"
-    )
-    return [("fair", "exponent", f"{words}: do not believe them")]
+    words = f"a flow has an exponent of zero, and its map's nearest is {value:.3g}"
+    return [("fair", "exponent", f"{words} (the largest {model.largest:.3g}): its slopes are rough")]

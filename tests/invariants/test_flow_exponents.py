@@ -1,0 +1,185 @@
+"""Exponents of the flow that a model samples, beside those of the map that it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.flows import Field, lorenz63_field, rk4
+
+from palrnn import (
+    ALRNN,
+    PALRNN,
+    Standardizer,
+    TrainConfig,
+    lorenz63,
+    lyapunov_spectrum,
+    quantities_of_interest,
+    train,
+)
+from palrnn.data import make_system
+from palrnn.invariants import samples_flow, scorecard
+from palrnn.invariants.kernels import lyapunov as kernels
+
+
+def thomas_field(z: np.ndarray) -> np.ndarray:
+    """Thomas (1999) with b = 0.18: x' = sin y - b x, and so on around."""
+    return np.sin(np.roll(z, -1, axis=-1)) - 0.18 * z
+
+
+def _slopes(field: Field, states: np.ndarray, dt: float) -> np.ndarray:
+    """Return the Jacobians (T, D, D) of one step at ``states (T, D)``, by central differences."""
+    dim, eps = states.shape[1], 1e-6
+    parts = [
+        (rk4(field, states + eps * e, dt) - rk4(field, states - eps * e, dt)) / (2 * eps) for e in np.eye(dim)
+    ]
+    return np.stack(parts, axis=-1)
+
+
+def _path(field: Field, start: list[float], dt: float, steps: int) -> np.ndarray:
+    states = [np.array(start)]
+    for _ in range(2000 + steps):
+        states.append(rk4(field, states[-1], dt))
+    return np.array(states)[2000:]
+
+
+def _exponents(states: np.ndarray, slopes: np.ndarray, dt: float, flow: bool) -> np.ndarray:
+    """Return all exponents along a path by the kernels that models go through, largest first."""
+    V, sums, speed = np.eye(states.shape[1]), np.zeros(states.shape[1]), np.zeros(int(flow))
+    for t in range(len(states) - 2):
+        V = np.ascontiguousarray(V @ slopes[t].T)
+        kernels.follow(V, speed, states[t], states[t + 2])
+        kernels.orthonormalize(V, sums)
+    return np.sort(sums / ((len(states) - 2) * dt))[::-1]
+
+
+def _projected(states: np.ndarray, slopes: np.ndarray, dt: float) -> np.ndarray:
+    """Return the exponents across the path once more: projections, and QR by the library."""
+    v = (states[2:] - states[:-2]) / np.linalg.norm(states[2:] - states[:-2], axis=1, keepdims=True)
+    Q, sums = np.linalg.qr(np.column_stack([v[0], np.eye(len(v[0]))[:, 1:]]))[0][:, 1:], 0.0
+    for t in range(1, len(v)):
+        V = slopes[t] @ Q
+        Q, R = np.linalg.qr(V - np.outer(v[t], v[t] @ V))
+        sums = sums + np.log(np.abs(np.diag(R)))
+    return sums / ((len(v) - 1) * dt)
+
+
+def test_of_a_smooth_flow_they_are_its_exponents():
+    dt, steps = 0.01, 60_000
+    states = _path(lorenz63_field, [1.0, 2.0, 20.0], dt, steps)
+    slopes = _slopes(lorenz63_field, states[:-1], dt)
+    plain, flow = (_exponents(states, slopes, dt, flowing) for flowing in (False, True))
+    # the same path: what differs is how well v_{t+1} ~ J v_t holds at this step, to its square
+    np.testing.assert_allclose(flow, plain, atol=0.005)
+    # Sparrow (1982): 0.9056; the error of one run of 600 units of time is about 0.01
+    assert abs(flow[0] - 0.9056) < 0.03
+    # the speed neither grows nor shrinks in the long run: its logs change by less than 5 in 600
+    assert abs(flow[1]) < 5 / 600
+    np.testing.assert_allclose(flow[[0, 2]], _projected(states, slopes, dt), atol=0.005)
+
+
+def test_noise_in_the_slopes_of_a_shear_makes_chaos_of_its_own_but_not_across_the_path():
+    dt, steps = 0.1, 30_000
+    states = _path(thomas_field, [1.1, 1.0, -0.1], dt, steps)
+    slopes = _slopes(thomas_field, states[:-1], dt)
+    rough = slopes + 0.02 * np.random.default_rng(0).standard_normal(slopes.shape)
+    true = _exponents(states, slopes, dt, False)
+    assert 0.02 < true[0] < 0.06
+    assert abs(true[1]) < 0.002
+    of_map, of_flow = (_exponents(states, rough, dt, flowing) for flowing in (False, True))
+    # noise without a bias: the largest exponent of the map is off by more than a half, of the flow by a sixth
+    assert of_map[0] > 1.5 * true[0]
+    assert abs(of_flow[0] - true[0]) < 0.2 * true[0]
+
+
+def test_of_a_linear_model_both_are_the_same():
+    # z_{t+1} - z_{t-1} is carried by J exactly, and turns to the direction that shrinks least
+    turn, rate = 0.1, 0.999
+    J = np.zeros((3, 3))
+    J[:2, :2] = rate * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    J[2, 2] = 0.5
+    model = ALRNN(np.zeros(3), J, np.zeros(3), np.eye(3)[:, :2], 0)
+    expected = np.log([rate, rate, 0.5])
+    for flow in (False, True):
+        found = lyapunov_spectrum(model, [1.0, 0.0], steps=2000, discard=50, dt=1.0, flow=flow)
+        np.testing.assert_allclose(found.exponents, expected, atol=2e-3)
+
+
+def test_at_rest_there_is_no_path_and_all_directions_are_carried():
+    J = np.diag([0.5, 0.4])
+    model = ALRNN(np.zeros(2), J, np.array([0.1, 0.1]), np.eye(2), 0)
+    found = lyapunov_spectrum(model, [3.0, 1.0], steps=500, discard=200, dt=1.0, flow=True)
+    np.testing.assert_allclose(found.exponents, np.log([0.5, 0.4]), atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def learned() -> tuple[ALRNN, Standardizer, np.ndarray]:
+    x = lorenz63(12_000, seed=1)
+    scale = Standardizer.fit(x)
+    config = TrainConfig(latent_dim=20, gated=10, updates=2500, sequence_length=100)
+    return train(scale.transform(x), config).model, scale, x
+
+
+def test_a_learned_model_has_them_by_its_kernel_as_by_projection(learned):
+    model, scale, x = learned
+    start, steps, discard = scale.transform(x[4000]), 400, 100
+    found = lyapunov_spectrum(model, start, steps=steps, discard=discard, dt=0.01, k=2, flow=True)
+    states = [model.embed(start)]
+    for _ in range(discard + steps + 1):
+        z = states[-1]
+        states.append(model.jacobian(z) @ z + model.h)
+    states = np.array(states)
+    v = states[2:] - states[:-2]
+    v /= np.linalg.norm(v, axis=1, keepdims=True)
+    # one direction across the path, from a random start; after 100 steps both are the one that grows most
+    q, logs = np.random.default_rng(1).standard_normal(model.latent_dim), []
+    for t in range(1, len(v)):
+        q = model.jacobian(states[t]) @ (q / np.linalg.norm(q))
+        q -= v[t] * (v[t] @ q)
+        logs.append(np.log(np.linalg.norm(q)))
+    # the first is that of the path from state 1 to 2, the last that of the last step but one
+    assert np.mean(logs[discard - 1 :]) / 0.01 == pytest.approx(found.largest, abs=0.02)
+
+
+def test_a_learned_model_of_lorenz63_has_the_true_exponent(learned):
+    model, scale, x = learned
+    found = lyapunov_spectrum(model, scale.transform(x[4000]), steps=60_000, dt=0.01, k=2, flow=True)
+    assert abs(found.largest - 0.9056) < 0.1
+    assert abs(found.exponents[1]) < 0.01
+    # one that is asked for alone is the largest, not that of the path
+    assert lyapunov_spectrum(
+        model, scale.transform(x[4000]), steps=60_000, dt=0.01, k=1, flow=True
+    ).largest == pytest.approx(found.largest, abs=1e-9)
+
+
+def test_the_score_card_of_a_flow_has_its_exponents_and_those_of_the_map(learned):
+    model, scale, x = learned
+    how = {"standardizer": scale, "steps": 2000, "long_steps": 1000, "pairs": 2}
+    card = scorecard(model, x, dt=0.01, **how)
+    run = card.hard
+    assert card.flow
+    assert run.lyapunov is not None
+    assert run.map_lyapunov is not None
+    given = {"steps": 2000, "dt": 0.01, "k": 3}
+    of_map = lyapunov_spectrum(model, scale.transform(x[0]), **given)
+    of_flow = lyapunov_spectrum(model, scale.transform(x[0]), flow=True, **given)
+    np.testing.assert_array_equal(run.map_lyapunov.exponents, of_map.exponents)
+    np.testing.assert_array_equal(run.lyapunov.exponents, of_flow.exponents)
+    assert f"of the map {of_map.largest:.3g}" in str(card.facts())
+    assert card.to_dict()["hard"]["map_exponents"] == of_map.exponents.tolist()
+
+
+def test_a_series_that_jumps_and_a_model_with_noise_have_those_of_the_map(learned):
+    model, scale, x = learned
+    jumps = np.random.default_rng(0).standard_normal((500, 3))
+    assert samples_flow(model, x)
+    assert not samples_flow(model, jumps)
+    assert not samples_flow(PALRNN(model, 0.1, 0.1, 0.1), x)
+    assert quantities_of_interest(model, x, standardizer=scale, steps=500).map_lyapunov is None
+
+
+def test_what_has_no_path_of_its_own_is_refused(learned):
+    model, _, _ = learned
+    with pytest.raises(ValueError, match="flow must be False for a PALRNN"):
+        lyapunov_spectrum(PALRNN(model, 0.1, 0.1, 0.1), np.zeros(3), flow=True)
+    with pytest.raises(ValueError, match="flow must be False for a System"):
+        lyapunov_spectrum(make_system("lorenz63"), flow=True)
