@@ -12,15 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import palrnn
 from palrnn.data import Dataset
 from palrnn.engine.progress import quiet
-from palrnn.invariants import lyapunov_spectrum
 from palrnn.model import family_name
 
-from .judge import EXPONENT_STEPS, judged
+from .judge import exponents_of, judged
 from .systems import Flow
 
 #: Rows of the context, and published D_stsp and D_H.
@@ -45,8 +42,5 @@ def measured(name: str, seed: int) -> dict[str, Any]:
     result = palrnn.reconstruct(Dataset.from_parts(raw, raw, dt=flow.dt), seed=seed, progress=quiet)
     model, scale, spent = result.drift, result.standardizer, time.perf_counter() - begun
 
-    def exponents(start: np.ndarray) -> np.ndarray:
-        return lyapunov_spectrum(model, start, steps=EXPONENT_STEPS, dt=flow.dt, k=raw.shape[1]).exponents
-
     about = {"seconds": spent, "published": published, "rows": rows, "family": family_name(model)}
-    return judged(model, scale, flow, exponents) | about
+    return judged(model, scale, flow, exponents_of(model, flow)) | about

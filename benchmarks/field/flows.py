@@ -12,19 +12,18 @@ import numpy as np
 
 import palrnn
 from palrnn.engine.progress import quiet
-from palrnn.invariants import lyapunov_spectrum
 from palrnn.runs import Reconstruction
 from palrnn.searches.parts import parts
 
-from .judge import EXPONENT_STEPS, judged
+from .judge import EXPONENT_STEPS, exponents_of, judged
 from .reservoir import searched
 from .systems import TWENTY, Flow
 
 #: Updates of a search, for which five minutes of two idle cores are enough, and seconds of processor time of
-#: a reservoir, which takes them all.
+#: a reservoir, which takes them all. With seed 0 it was chosen by a fifth of the rows, with seed 1 by all.
 UPDATES, SECONDS = 300_000, 600.0
 FAMILIES = ("alrnn", "shallow")
-TEST_FRACTION, DEFAULT_SEEDS = 0.1, 3
+TEST_FRACTION, DEFAULT_SEEDS, SEEDS = 0.1, 3, 2
 
 
 def jobs(_: list[Path]) -> Iterator[tuple[str, str, int, Callable[[], dict[str, Any]]]]:
@@ -32,8 +31,9 @@ def jobs(_: list[Path]) -> Iterator[tuple[str, str, int, Callable[[], dict[str, 
     for name in TWENTY:
         for seed in range(DEFAULT_SEEDS):
             yield name, "default", seed, partial(default, name, seed)
-        yield name, "search", 0, partial(found, name)
-        yield name, "reservoir", 0, partial(reservoir, name)
+        for seed in range(SEEDS):
+            yield name, "search", seed, partial(found, name, seed)
+            yield name, "reservoir", seed, partial(reservoir, name, seed)
 
 
 def default(name: str, seed: int) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def default(name: str, seed: int) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - begun} | _judged(result, flow)
 
 
-def found(name: str) -> dict[str, Any]:
+def found(name: str, seed: int) -> dict[str, Any]:
     """Search, in this process, and judge the winner."""
     flow = Flow(name)
     begun, used = time.perf_counter(), time.process_time()
@@ -59,6 +59,7 @@ def found(name: str) -> dict[str, Any]:
         updates=UPDATES,
         families=FAMILIES,
         workers=1,
+        seed=seed,
         test_fraction=TEST_FRACTION,
         progress=quiet,
     )
@@ -66,26 +67,23 @@ def found(name: str) -> dict[str, Any]:
     return spent | _judged(result.best, flow) | {"settings": result.table[0], "verdict": str(result.verdict)}
 
 
-def reservoir(name: str) -> dict[str, Any]:
+def reservoir(name: str, seed: int) -> dict[str, Any]:
     """Search over echo-state networks for as long, and judge the winner."""
     flow = Flow(name)
     data = parts([flow.rows[: round((1 - TEST_FRACTION) * len(flow.rows))]])
     begun, used = time.perf_counter(), time.process_time()
-    network, settings = searched(data, SECONDS, 0)
+    network, settings = searched(data, SECONDS, seed)
     spent = {"seconds": time.perf_counter() - begun, "processor_seconds": time.process_time() - used}
     scale, dim = data.standardizer, flow.rows.shape[1]
     network.remember(scale.transform(flow.stretches[0]))
 
-    def exponents(start: np.ndarray) -> np.ndarray:
-        return network.exponents(start, EXPONENT_STEPS, dim, flow.dt)
+    def exponents(start: np.ndarray, flowing: bool) -> np.ndarray:
+        return network.exponents(start, EXPONENT_STEPS, dim, flow.dt, flowing)
 
     with np.errstate(over="ignore", invalid="ignore"):
         return spent | judged(network, scale, flow, exponents) | {"settings": settings}
 
 
 def _judged(result: Reconstruction, flow: Flow) -> dict[str, Any]:
-    def exponents(start: np.ndarray) -> np.ndarray:
-        dim = flow.rows.shape[1]
-        return lyapunov_spectrum(result.drift, start, steps=EXPONENT_STEPS, dt=flow.dt, k=dim).exponents
-
-    return judged(result.drift, result.standardizer, flow, exponents) | {"tau": result.forcing.interval}
+    found = judged(result.drift, result.standardizer, flow, exponents_of(result.drift, flow))
+    return found | {"tau": result.forcing.interval}

@@ -5,6 +5,9 @@ judged against later stretches of the truth: from ten starts 100,000 steps (`via
 20,000 steps each, and exponents along 50,000 steps. *Good* is: all ten move on, the median D_stsp is within
 0.5 nats of its floor, and the largest exponent within 15 %. As in palrnn's verdict, a cycle is no end where
 it is the truth's own, and a run of length T cannot tell an exponent below 1 / T from none.
+
+Exponents are told twice: those of the map, which decide what is good, and those of the flow that it samples
+(`palrnn.lyapunov_spectrum`, ``flow=True``).
 """
 
 from __future__ import annotations
@@ -15,7 +18,14 @@ from typing import Any
 import numpy as np
 
 from palrnn.data import Standardizer
-from palrnn.invariants import dstsp, kaplan_yorke_dimension, spectrum_distance, spread_starts, viability
+from palrnn.invariants import (
+    dstsp,
+    kaplan_yorke_dimension,
+    lyapunov_spectrum,
+    spectrum_distance,
+    spread_starts,
+    viability,
+)
 from palrnn.invariants.verdict import ended_fates
 from palrnn.model import Surrogate
 from palrnn.model.engine import advance
@@ -56,35 +66,48 @@ def scored(
     }
 
 
+def exponents_of(model: Surrogate, flow: Flow) -> Callable[[np.ndarray, bool], np.ndarray]:
+    """Return what gives as many exponents of a surrogate as ``flow`` has, for `judged`."""
+
+    def exponents(start: np.ndarray, flowing: bool) -> np.ndarray:
+        how = {"steps": EXPONENT_STEPS, "dt": flow.dt, "k": flow.rows.shape[1], "flow": flowing}
+        return lyapunov_spectrum(model, start, **how).exponents
+
+    return exponents
+
+
 def judged(
-    model: Surrogate, scale: Standardizer, flow: Flow, exponents: Callable[[np.ndarray], np.ndarray]
+    model: Surrogate, scale: Standardizer, flow: Flow, exponents: Callable[[np.ndarray, bool], np.ndarray]
 ) -> dict[str, Any]:
     """Return what becomes of a model of ``flow`` in the coordinates of ``scale``, in plain values.
 
-    ``exponents`` gives those of the model from a start, per unit of time.
+    ``exponents`` gives those of the model from a start, per unit of time: of the map, or of the flow.
     """
     truth = flow.stretches[0]
     starts = spread_starts(scale.transform(truth), STARTS)
     life = viability(model, starts, LONG, data=scale.transform(flow.rows))
     true = flow.spectrum.exponents
-    own = exponents(starts[0]) if life.counts.get("diverges", 0) == 0 else np.full(len(true), np.nan)
-    error = abs((own[0] - true[0]) / true[0])
+    stays, nothing = life.counts.get("diverges", 0) == 0, np.full(len(true), np.nan)
+    own, across = (exponents(starts[0], flowing) if stays else nothing for flowing in (False, True))
     scores = scored(model, scale, starts, flow.stretches)
     found = {
         "fates": life.counts,
         "alive": not ended_fates(life, scores["dstsp"] - scores["floor"], scale.transform(flow.rows)),
         **scores,
         "exponents": own.tolist(),
+        "flow_exponents": across.tolist(),
         "true_exponents": true.tolist(),
-        "exponent_error": float(error),
+        "exponent_error": float(abs((own[0] - true[0]) / true[0])),
+        "flow_exponent_error": float(abs((across[0] - true[0]) / true[0])),
         "all_exponents_error": float(np.abs(own - true).max() / np.abs(true).max()),
         "kaplan_yorke": _dimension(own),
         "true_kaplan_yorke": flow.spectrum.kaplan_yorke,
     }
-    off, resolved = abs(own[0] - true[0]), 1.0 / (EXPONENT_STEPS * flow.dt)
-    found["exponent_right"] = bool(off <= max(GOOD_EXPONENT * abs(true[0]), resolved))  # NaN is not
-    near = found["dstsp"] <= found["floor"] + GOOD_EXCESS
-    found["good"] = bool(found["alive"] and near and found["exponent_right"])
+    enough = max(GOOD_EXPONENT * abs(true[0]), 1.0 / (EXPONENT_STEPS * flow.dt))
+    near = found["alive"] and found["dstsp"] <= found["floor"] + GOOD_EXCESS
+    for of, values in (("", own), ("flow_", across)):
+        found[f"{of}exponent_right"] = bool(abs(values[0] - true[0]) <= enough)  # NaN is not
+        found[f"{of}good"] = bool(near and found[f"{of}exponent_right"])
     return found
 
 

@@ -6,8 +6,8 @@ in the package's own loop takes longer than the fit. A test compares the two.
     r' = (1 - a) r + a tanh(W r + W_in x + b),    x' = W_out (1, r')
 
 A candidate is judged as palrnn's search judges its own, by whether long free runs live, then by D_stsp and
-D_H above their floors, and by the exponent of zero that a flow has; but its runs are compared with a fifth of
-the rows, as they were in a search when these networks were made, and not with all.
+D_H above their floors against all rows, and by the exponent of zero that a flow has. (Networks made before
+searches did so were compared with a fifth of the rows.)
 """
 
 from __future__ import annotations
@@ -88,22 +88,33 @@ class EchoState:
 
     with_theta = arrays = from_arrays = gate_map = affine = pullback = no_gates
 
-    def exponents(self, start: np.ndarray, steps: int, k: int, dt: float = 1.0) -> np.ndarray:
-        """Return the ``k`` largest Lyapunov exponents of the free run, from QR decompositions."""
+    def exponents(
+        self, start: np.ndarray, steps: int, k: int, dt: float = 1.0, flow: bool = False
+    ) -> np.ndarray:
+        """Return the ``k`` largest Lyapunov exponents of the free run, from QR decompositions.
+
+        With ``flow`` those of the flow that it samples, as `palrnn.lyapunov_spectrum` has them.
+        """
         n = self.observed_dim
         x, r = np.split(self.embed(start)[0], [n])
-        Q = np.linalg.qr(generator(0).standard_normal((len(self.bias), k)))[0]
-        sums, out = np.zeros(k), self.W_out[:, 1:]
+        Q = np.linalg.qr(generator(0).standard_normal((len(self.bias), k + flow)))[0]
+        sums, out, speed = np.zeros(k + flow), self.W_out[:, 1:], 0.0
         for t in range(1000 + steps):
             r = self.units(x, r)
             # the next step sees x = W_out r: as a map of the units alone
-            slope = 1 - np.tanh(self.W @ r + self.read(r) @ self.W_in.T + self.bias) ** 2
-            V = (1 - self.leak) * Q + self.leak * slope[:, None] * (self.W @ Q + self.W_in @ (out @ Q))
             x = self.read(r)
+            after = self.units(x, r)
+            slope = 1 - np.tanh(self.W @ r + x @ self.W_in.T + self.bias) ** 2
+            V = (1 - self.leak) * Q + self.leak * slope[:, None] * (self.W @ Q + self.W_in @ (out @ Q))
+            if flow:
+                further = self.units(self.read(after), after)
+                length = float(np.linalg.norm(further - r))
+                if length > 1e-10 * (1.0 + np.linalg.norm(r)):
+                    V[:, 0], speed = (further - r) / (speed or length), length
             Q, R = np.linalg.qr(V)
             if t >= 1000:
                 sums += np.log(np.abs(np.diag(R)))
-        return sums / (steps * dt)
+        return np.sort(sums / (steps * dt))[::-1][:k]
 
 
 @step.register
@@ -171,12 +182,12 @@ def drawn(number: int, seed: int) -> dict[str, float]:
 def searched(data: Parts, seconds: float, seed: int) -> tuple[EchoState, dict[str, Any]]:
     """Return the best network found in so many seconds of processor time, fitted to all rows, and how."""
     begun, best, number = time.process_time(), None, 0
-    whole, dim = data.whole[0], data.validation.shape[1]
+    whole, dim, by_all = data.whole[0], data.validation.shape[1], data.scored_by_all_rows()
     while best is None or time.process_time() - begun < seconds:
         settings = drawn(number, seed)
         network = fitted(built(settings, dim, seed + number), data.fit, settings, seed).remember(whole)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = judge_model(network, data, long_steps=_LONG, exponents=network.exponents)
+            found = judge_model(network, by_all, long_steps=_LONG, exponents=network.exponents)
         order = (found.key, number)
         if best is None or order < best[0]:
             best = order, settings, number

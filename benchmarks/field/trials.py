@@ -11,15 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import palrnn
 from palrnn.data import Dataset
 from palrnn.engine.progress import quiet
-from palrnn.invariants import lyapunov_spectrum
 from palrnn.model import Forcing
 
-from .judge import EXPONENT_STEPS, judged
+from .judge import exponents_of, judged
 from .systems import ROWS, Flow
 
 _USUAL = {"latent_dim": 50, "gated": 20}
@@ -63,11 +60,5 @@ def measured(name: str, rows: int, how: str, seed: int) -> dict[str, Any]:
     begun = time.perf_counter()
     result = palrnn.reconstruct(data, seed=seed, optimizer="radam", progress=quiet, **SETTINGS[how])
     spent = time.perf_counter() - begun
-
-    def exponents(start: np.ndarray) -> np.ndarray:
-        return lyapunov_spectrum(
-            result.drift, start, steps=EXPONENT_STEPS, dt=flow.dt, k=raw.shape[1]
-        ).exponents
-
-    found = judged(result.drift, result.standardizer, flow, exponents)
+    found = judged(result.drift, result.standardizer, flow, exponents_of(result.drift, flow))
     return found | {"seconds": spent, "flow": name, "rows": rows, "settings": how}
