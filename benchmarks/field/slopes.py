@@ -10,6 +10,9 @@ A shallow PLRNN is trained on a flow, and exponents are computed from five seque
 - the true ones along the model's run, which tell whether it goes where it should;
 - the true ones along the data, with half of the model's error.
 
+Each gives the exponents of the map, and those of growth across the path, which are those of the flow (beside
+its zero; `palrnn.lyapunov_spectrum`, ``flow=True``, here once more by projections).
+
 A flow takes about a minute. Needs the extra `field`.
 """
 
@@ -34,13 +37,21 @@ STEPS, ALIGN, APART = 8000, 200, 1e-5
 BEGIN, END = "<!-- slopes -->", "<!-- end of slopes -->"
 
 
-def exponents(slopes: Sequence[np.ndarray], dt: float) -> np.ndarray:
-    """Return all exponents of a product of ``slopes (T, D, D)``, by QR decompositions."""
-    Q, sums = np.eye(slopes[0].shape[0]), 0.0
-    for t, slope in enumerate(slopes):
-        Q, R = np.linalg.qr(slope @ Q)
+def exponents(slopes: Sequence[np.ndarray], dt: float, path: np.ndarray | None = None) -> np.ndarray:
+    """Return all exponents of a product of ``slopes (T, D, D)``, by QR decompositions.
+
+    With the ``path (T, D)`` to which the slopes belong, those of growth across it.
+    """
+    dim = slopes[0].shape[0]
+    along = np.zeros((len(slopes), dim))
+    if path is not None:
+        along[1:-1] = (path[2:] - path[:-2]) / np.linalg.norm(path[2:] - path[:-2], axis=1, keepdims=True)
+    Q, sums = np.eye(dim)[:, int(path is not None) :], 0.0
+    for t, slope in enumerate(slopes[:-2]):
+        V = slope @ Q
+        Q, R = np.linalg.qr(V - np.outer(along[t + 1], along[t + 1] @ V))
         sums = sums + np.log(np.abs(np.diag(R))) * (t >= ALIGN)
-    return sums / ((len(slopes) - ALIGN) * dt)
+    return sums / ((len(slopes) - 2 - ALIGN) * dt)
 
 
 def true_slopes(flow: Flow, states: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -60,30 +71,32 @@ def true_slopes(flow: Flow, states: np.ndarray, scale: np.ndarray) -> np.ndarray
     return found
 
 
-def measured(name: str) -> list[tuple[str, str, str]]:
-    """Return a row for each sequence of slopes: the flow, whose they are, and the exponents."""
+def measured(name: str) -> list[tuple[str, str, str, str]]:
+    """Return a row for each sequence of slopes: the flow, whose they are, and the exponents, twice."""
     flow = Flow(name)
     how = {"family": "shallow", "hidden": HIDDEN, "tau": TAU, "updates": UPDATES, "input_noise": 0.0}
     result = palrnn.reconstruct(flow.rows, dt=flow.dt, test_fraction=0.1, progress=quiet, **how)
     scale, model = result.standardizer, result.drift
     seen = flow.rows[:STEPS]
-    run = np.asarray(model.rollout(scale.transform(seen[0]), STEPS).states)
-    own, there = model.jacobian(run), model.jacobian(scale.transform(seen))
+    data = scale.transform(seen)
+    run = np.asarray(model.rollout(data[0], STEPS).states)
+    own, there = model.jacobian(run), model.jacobian(data)
     true = true_slopes(flow, seen, scale.std)
     beside = true_slopes(flow, scale.inverse(run), scale.std)
     error = np.sqrt(np.mean((there - true) ** 2))
     rows = (
-        ("of the model, along its run", own),
-        ("of the model, along the data", there),
-        ("true, with half of the model's error", true + 0.5 * (there - true)),
-        ("true, along the model's run", beside),
-        ("true, along the data", true),
+        ("of the model, along its run", own, run),
+        ("of the model, along the data", there, data),
+        ("true, with half of the model's error", true + 0.5 * (there - true), data),
+        ("true, along the model's run", beside, run),
+        ("true, along the data", true, data),
     )
     flow_and_error = f"{name} (error of a slope {error:.3f})"
-    return [
-        (flow_and_error, words, ", ".join(f"{each:.2f}" for each in exponents(slopes, flow.dt)))
-        for words, slopes in rows
-    ]
+    found = []
+    for words, slopes, path in rows:
+        told = [exponents(slopes, flow.dt), exponents(slopes, flow.dt, path)]
+        found.append((flow_and_error, words, *(", ".join(f"{each:.2f}" for each in some) for some in told)))
+    return found
 
 
 def main() -> int:
@@ -94,7 +107,12 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="the document that holds the table")
     chosen = parser.parse_args()
     rows = [f"| {' | '.join(row)} |" for name in chosen.flows for row in measured(name)]
-    publish("\n".join(["| flow | slopes | exponents |", "|---|---|---|", *rows]), chosen.write, BEGIN, END)
+    publish(
+        "\n".join(["| flow | slopes | exponents | across the path |", "|---|---|---|---|", *rows]),
+        chosen.write,
+        BEGIN,
+        END,
+    )
     return 0
 
 

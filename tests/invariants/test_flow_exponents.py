@@ -173,6 +173,10 @@ def test_a_series_that_jumps_and_a_model_with_noise_have_those_of_the_map(learne
     jumps = np.random.default_rng(0).standard_normal((500, 3))
     assert samples_flow(model, x)
     assert not samples_flow(model, jumps)
+    # 30 % noise leaves enough of it; ten steps at once are too coarse to tell where the path goes
+    noisy = x + 0.3 * x.std(axis=0) * np.random.default_rng(1).standard_normal(x.shape)
+    assert samples_flow(model, noisy)
+    assert not samples_flow(model, x[::10])
     assert not samples_flow(PALRNN(model, 0.1, 0.1, 0.1), x)
     assert quantities_of_interest(model, x, standardizer=scale, steps=500).map_lyapunov is None
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer, noise_level
 from palrnn.data.systems import System
+from palrnn.data.timescale import is_smooth
 from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.display import Display, curves_svg
 from palrnn.engine.plain import plain
@@ -51,8 +52,8 @@ class Scorecard(Display):
     ``over_starts_with_noise`` those of the same runs with white noise added, of the level that the reference
     is estimated to have, ``noise (N,)`` (`noise_level`); None of a simulated system, and without noise.
     ``dstsp_at_rest`` is what a run at rest in the middle of the reference would score, with that noise: a
-    score that is no lower says nothing. ``flow`` says that the reference looks like samples of a flow without
-    inputs; the exponents of ``hard`` are then those of the flow.
+    score that is no lower says nothing. ``flow`` says that the reference looks like samples of a flow
+    without inputs; if they are fine enough (`samples_flow`), the exponents of ``hard`` are those of the flow.
     """
 
     hard: Quantities
@@ -213,8 +214,7 @@ def scorecard(
     run["inputs"] = drive
     asked = k if k is None or k == "dimension" else min(as_int(k, "k", least=1), drift.latent_dim)
     run["k"] = asked
-    flow = samples_flow(drift, truth)
-    hard = quantities_of_interest(drift, truth, flow=flow, **run)
+    hard = quantities_of_interest(drift, truth, flow=samples_flow(drift, truth), **run)
     sampled = quantities_of_interest(model, truth, **run) if isinstance(model, PALRNN) else None
     places, rhythms = score_floors(
         source, length=steps, pairs=pairs, dt=dt, process_std=process_std, seed=seed, **common
@@ -249,7 +249,7 @@ def scorecard(
         if noise is None
         else scores_over_starts(drift, points, truth, noise=noise, **scored),
         dstsp_at_rest=_at_rest(truth, noise, seed, common),
-        flow=flow,
+        flow=drift.input_dim == 0 and is_smooth(truth),
     )
 
 

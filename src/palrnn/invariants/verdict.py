@@ -159,7 +159,7 @@ def _exponent(card: Scorecard) -> list[tuple[Grade, Cause, str]]:
     if model is None or not np.isfinite(model.largest):
         return []
     if truth is None:
-        return [] if card.hard.map_lyapunov is None else _neutral(card.hard.map_lyapunov)
+        return _neutral(card.hard.map_lyapunov or model) if card.flow else []
     error = float(model.stderr[0])
     if card.reference_exponents is not None:
         error = float(np.hypot(error, card.reference_exponents.stderr[0]))
