@@ -11,7 +11,7 @@ from palrnn.forcing.objective import Moments, Updates, loss_and_gradient, run_up
 from palrnn.forcing.soap import blocks_in, curvature_of
 from palrnn.geometry.sensitivity import forced_states, forcing_strengths, sensitivity
 from palrnn.invariants.cycles import orbit_derivative
-from palrnn.invariants.lyapunov import carried
+from palrnn.invariants.lyapunov import Growth, Moving, carried
 from palrnn.model import ALRNN, Forcing, engine
 from palrnn.model.palrnn import sampled_states
 from palrnn.model.surrogate import training_vector
@@ -185,7 +185,8 @@ def test_tangents(model, gate_std, flow):
     outcomes = []
     for chosen in (carried.dispatch(ALRNN), carried.dispatch(object)):
         z, V, sums, speed = np.ones(5), np.eye(5)[:3].copy(), np.zeros((5, 3)), np.zeros(int(flow))
-        assert chosen(model, (gate_std, *noise), steps, z, V, speed, 3, 10, sums) == -1
+        moving, growth = Moving(z, V, speed), Growth(3, 10, sums)
+        assert chosen(model, (gate_std, *noise), steps, moving, growth) == -1
         outcomes.append((z, V, sums, speed))
     for one, other in zip(*outcomes, strict=True):
         close(one, other, 1e-9)  # orthonormal frames pass rounding on

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -209,6 +209,22 @@ def reference_spectrum(system: System, z1: ArrayLike, *, steps: int, dt: float) 
     return LyapunovSpectrum(np.array(system.exponents), np.zeros(count), nothing, nothing[:, 0], count)
 
 
+class Moving(NamedTuple):
+    """A state ``z (M,)`` and what it carries: tangent rows ``V (k, M)``, the last ``speed (1,)``, or none."""
+
+    z: Floats
+    V: Floats
+    speed: Floats
+
+
+class Growth(NamedTuple):
+    """Where logs of growth go: step t of those to come to row ``(first + t) // block`` of ``sums (., k)``."""
+
+    first: int
+    block: int
+    sums: Floats
+
+
 #: The deviation of the gates, process noise ``(steps, M)`` and uniforms of the gates ``(steps, P)``, or none.
 Noises = tuple[float, Floats, Floats]
 
@@ -218,8 +234,8 @@ class _Run(Protocol):
 
     z: Floats
 
-    def carry(self, V: Floats, speed: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
-        """Take steps and add the logs of growth to ``sums``; return the step of divergence, or -1."""
+    def carry(self, V: Floats, speed: Floats, steps: int, growth: Growth) -> int:
+        """Take steps and add the logs of growth; return the step of divergence, or -1."""
         ...
 
 
@@ -241,7 +257,7 @@ class _ModelRun:
         if isinstance(model, PALRNN) and process_noise:
             self.z += model.start_noise.scaled(self.rng.standard_normal(drift.latent_dim))
 
-    def carry(self, V: Floats, speed: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
+    def carry(self, V: Floats, speed: Floats, steps: int, growth: Growth) -> int:
         drift, gate_std = self.drift, 0.0
         process, uniforms = np.empty((0, drift.latent_dim)), np.empty((0, drift.gated))
         if isinstance(self.model, PALRNN):
@@ -254,27 +270,18 @@ class _ModelRun:
             process = pushes + process if len(process) else pushes
         self.done += steps
         noises = (gate_std, process, uniforms)
-        return carried(drift, noises, steps, self.z, V, speed, first, block, sums)
+        return carried(drift, noises, steps, Moving(self.z, V, speed), growth)
 
 
 @singledispatch
-def carried(
-    drift: Surrogate,
-    noises: Noises,
-    steps: int,
-    z: Floats,
-    V: Floats,
-    speed: Floats,
-    first: int,
-    block: int,
-    sums: Floats,
-) -> int:
-    """Carry ``z (M,)`` and the tangent rows ``V (k, M)`` through ``steps`` steps, in place.
+def carried(drift: Surrogate, noises: Noises, steps: int, moving: Moving, growth: Growth) -> int:
+    """Carry a state and its tangents through ``steps`` steps, in place.
 
-    V <- V J(c_t)^T and z <- J(c_t) z + b(c_t) + process_t; ``speed``, ``first``, ``block`` and ``sums`` are
-    as in `kernels.alrnn_tangents`. Return the step at which z left every bound, or -1.
+    V <- V J(c_t)^T and z <- J(c_t) z + b(c_t) + process_t, and the first row of V along the path where there
+    is a speed (`kernels.follow`). Return the step at which z left every bound, or -1.
     """
     piece, (gate_std, process, uniforms) = pieces(drift), noises
+    z, V, speed = moving
     for t in range(steps):
         if not np.abs(z).max() <= BOUND:
             return t
@@ -285,27 +292,16 @@ def carried(
         if len(speed):
             further, offset = piece(gate_inputs(drift, z) > 0.0)
             kernels.follow(V, speed, before, further @ z + offset)
-        kernels.orthonormalize(V, sums[(first + t) // block])
+        kernels.orthonormalize(V, growth.sums[(growth.first + t) // growth.block])
     return -1
 
 
 @carried.register
-def _(
-    drift: ALRNN,
-    noises: Noises,
-    steps: int,
-    z: Floats,
-    V: Floats,
-    speed: Floats,
-    first: int,
-    block: int,
-    sums: Floats,
-) -> int:
-    gates, states = np.ones((2, len(z))), np.empty((2, len(z)))
-    room = (np.empty_like(V), np.empty_like(V), tuple(gates), tuple(states))
+def _(drift: ALRNN, noises: Noises, steps: int, moving: Moving, growth: Growth) -> int:
+    gates, states = np.ones((2, drift.latent_dim)), np.empty((2, drift.latent_dim))
+    room = (np.empty_like(moving.V), np.empty_like(moving.V), tuple(gates), tuple(states))
     weights = (drift.A, np.ascontiguousarray(drift.W.T), drift.h, drift.gated)
-    how = (steps, BOUND, z, V, speed, first, block, sums, room)
-    return kernels.alrnn_tangents(*weights, *noises, *how)
+    return kernels.alrnn_tangents(*weights, *noises, steps, BOUND, *moving, *growth, room)
 
 
 class _SystemRun:
@@ -315,19 +311,19 @@ class _SystemRun:
         start = system.simulate(1, dt=dt, discard=10_000)[0] if x1 is None else x1
         self.z = as_shape(start, "x1", (len(system.typical),))
 
-    def carry(self, V: Floats, speed: Floats, steps: int, first: int, block: int, sums: Floats) -> int:
+    def carry(self, V: Floats, speed: Floats, steps: int, growth: Growth) -> int:
         field, jacobian = self.system.field, self.system.jacobian
         dim = len(self.z)
         room = (np.empty((dim, dim)), *np.empty((3, dim)), *np.empty((3, *V.shape)))
         return kernels.system_tangents(
-            field, jacobian, self.parameters, self.dt, steps, BOUND, self.z, V, first, block, sums, room
+            field, jacobian, self.parameters, self.dt, steps, BOUND, self.z, V, *growth, room
         )
 
 
 def _carry(run: _Run, V: Floats, speed: Floats, steps: int, before: int, block: int, sums: Floats) -> None:
     """Run ``steps`` steps in chunks, so that the noises of a long run are never all in memory."""
     for first in range(0, steps, _CHUNK):
-        diverged = run.carry(V, speed, min(_CHUNK, steps - first), first, block, sums)
+        diverged = run.carry(V, speed, min(_CHUNK, steps - first), Growth(first, block, sums))
         if diverged >= 0:
             raise DivergenceError(before + first + diverged)
 
