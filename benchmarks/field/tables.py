@@ -103,7 +103,7 @@ def _flows(found: Results) -> str:
     columns = (
         "method | flows | models | good | alive | within 0.5 of the floor | exponent within 15 % "
         "| error of the largest exponent, median | of all exponents | of the Kaplan-Yorke dimension "
-        "| s of processor"
+        "| s of processor | models | good by the flow's exponent | flow's within 15 % | its error, median"
     )
     rows = []
     for method, title in METHODS.items():
@@ -118,7 +118,7 @@ def _flows(found: Results) -> str:
         errors = [f"{_median(each, name):.1%}" for name in ("exponent_error", "all_exponents_error")]
         counts = [title, str(len(names)), str(len(each)), *(f"{np.mean(share):.0%}" for share in shares)]
         spent = f"{_median(each, 'processor_seconds'):.0f}"
-        rows.append([*counts, *errors, f"{np.nanmedian(dims):.3f}", spent])
+        rows.append([*counts, *errors, f"{np.nanmedian(dims):.3f}", spent, *_as_flows(each)])
     compared = [
         (who, _ahead(found, how)) for who, how in (("A search", "search"), ("One default model", "default"))
     ]
@@ -135,17 +135,32 @@ def _flows(found: Results) -> str:
     return "## Twenty flows\n\n" + _table(columns, rows) + words + "\n\n" + by_flow
 
 
+def _as_flows(each: Models) -> list[str]:
+    """Return how many models were judged by the exponents of the flow as well, and what came of it."""
+    judged = [one for one in each if "flow_good" in one]
+    if not judged:
+        return ["0", "", "", ""]
+    shares = [np.mean([one[name] for one in judged]) for name in ("flow_good", "flow_exponent_right")]
+    error = _median(judged, "flow_exponent_error")
+    return [str(len(judged)), *(f"{share:.0%}" for share in shares), f"{error:.1%}"]
+
+
 def _ahead(found: Results, method: str) -> str | None:
-    """Return on how many flows the first model of ``method`` beats the reservoir: alive, then by D_stsp."""
-    both = [name for name, how in found if how == method and (name, "reservoir") in found]
-    if not both:
-        return None
+    """Return on how many flows ``method`` beats the best reservoir, by seed: alive first, then by D_stsp."""
 
     def order(one: dict[str, Any]) -> tuple[bool, float]:
         return not one["alive"], _number(one.get("dstsp"), np.inf)
 
-    wins = sum(order(found[name, method][0]) < order(found[name, "reservoir"][0]) for name in both)
-    return f"{wins} of {len(both)}"
+    pairs = [
+        (each, min(map(order, found[name, "reservoir"])))
+        for (name, how), each in found.items()
+        if how == method and (name, "reservoir") in found
+    ]
+    counts = []
+    for seed in range(max((len(each) for each, _ in pairs), default=0)):
+        there = [(each[seed], best) for each, best in pairs if len(each) > seed]
+        counts.append(f"{sum(order(one) < best for one, best in there)} of {len(there)}")
+    return " and ".join(counts) or None
 
 
 def _cell(each: Models) -> str:
@@ -154,8 +169,9 @@ def _cell(each: Models) -> str:
         return ""
     middle = sorted(each, key=lambda one: _number(one.get("dstsp"), np.inf))[len(each) // 2]
     score, own = _number(middle.get("dstsp"), np.inf), _first(middle, "exponents")
+    flow = f" (flow: {_first(middle, 'flow_exponents'):.3g})" if "flow_exponents" in middle else ""
     ends = "" if all(one["alive"] for one in each) else f", {_alive(each)} alive"
-    return f"{score:.2f}, {own:.3g}{ends}; {_good(each)} of {len(each)} good"
+    return f"{score:.2f}, {own:.3g}{flow}{ends}; {_good(each)} of {len(each)} good"
 
 
 def _real(found: Results) -> str:
