@@ -64,7 +64,15 @@ def found(name: str, seed: int) -> dict[str, Any]:
         progress=quiet,
     )
     spent = {"seconds": time.perf_counter() - begun, "processor_seconds": time.process_time() - used}
-    return spent | _judged(result.best, flow) | {"settings": result.table[0], "verdict": str(result.verdict)}
+    return (
+        spent
+        | _judged(result.best, flow)
+        | {
+            "settings": result.table[0],
+            "why": result.why,
+            "verdict": str(result.verdict),
+        }
+    )
 
 
 def reservoir(name: str, seed: int) -> dict[str, Any]:
