@@ -70,6 +70,7 @@ def _scored(result: Reconstruction, x: np.ndarray) -> dict[str, Any]:
     over, alive = card.over_starts, card.viability
     assert over is not None
     assert alive is not None
+    spectrum = card.hard.map_lyapunov or card.hard.lyapunov  # as elsewhere in the tables
     found = {
         "alive": alive.viable,
         "fates": alive.counts,
@@ -79,7 +80,7 @@ def _scored(result: Reconstruction, x: np.ndarray) -> dict[str, Any]:
         "spectrum_distance": float(np.median(over.spectrum_distance)),
         "floor": card.dstsp_floor.median,
         "spectrum_floor": card.spectrum_floor.median,
-        "exponents": [card.hard.lyapunov.largest if card.hard.lyapunov is not None else None],
+        "exponents": [None if spectrum is None else spectrum.largest],
         "length": over.length,
         "columns": result.held.shape[1],
     }

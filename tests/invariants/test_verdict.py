@@ -131,7 +131,7 @@ def test_a_flow_must_have_an_exponent_of_zero(card, second, believed):
     assert flow.verdict.good == believed
     if not believed:
         assert flow.verdict.causes == ("exponent",)
-        assert f"its map's nearest is {second}" in str(flow.verdict)
+        assert f"of the model's map the nearest is {second}" in str(flow.verdict)
     # neither a map nor a driven system has one, and a known exponent tells more: that of the flow is right
     assert replace(flow, flow=False).verdict.good
     # of coarse samples there are none but the map's

@@ -12,6 +12,7 @@ from made_runs import channels, growing, tent
 from palrnn.data import Standardizer
 from palrnn.model import ALRNN, PALRNN
 from palrnn.runs import Reconstruction, fan
+from palrnn.runs.bars import RULES
 from palrnn.runs.view import _kept_bars
 
 
@@ -98,7 +99,7 @@ def test_error_bars_count_only_for_the_model_they_are_of(tmp_path):
     assert _kept_bars(run) is None
     figures = {"exponent 1": {"value": 0.1, "low": 0.0, "high": 0.2, "draws": []}}
     kept = {
-        "key": {"model": run.fingerprint()},
+        "key": {"model": run.fingerprint(), "rules": RULES},
         "found": {"method": "seeds", "models": 2, "figures": figures},
     }
     run.folder.findings.mkdir(exist_ok=True)
@@ -106,5 +107,8 @@ def test_error_bars_count_only_for_the_model_they_are_of(tmp_path):
     file.write_text(json.dumps(kept))
     assert _kept_bars(run) == kept["found"]
     assert _kept_bars(run.with_dt(2.0)) is None
+    # of figures that were measured otherwise, exponents of the map for one
+    file.write_text(json.dumps(kept | {"key": {"model": run.fingerprint()}}))
+    assert _kept_bars(run) is None
     file.write_text("{")
     assert _kept_bars(run) is None

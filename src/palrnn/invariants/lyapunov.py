@@ -88,10 +88,11 @@ class LyapunovSpectrum:
     def neutral(self) -> float:
         """How far the exponent nearest to zero is from it, in parts of the largest, from 0 to 1.
 
-        A chaotic flow has one that is zero, along its own direction, and so has a good model of its samples;
-        one that is not tells that the slopes of the model are rough, and that its exponents are not to be
-        believed. 0 where nothing has grown much along the run: there is no chaos then; and where all that
-        were computed are positive.
+        A chaotic flow has one that is zero, along its own direction, and so has a good model of its samples.
+        One that is not tells that the slopes of the model are rough, and that the exponents of its map are
+        not to be believed; it says nothing of those of the flow, one of which is zero by itself. 0 where
+        nothing has grown much along the run: there is no chaos then; and where all that were computed are
+        positive.
         """
         return neutral_part(self.exponents, float(self.times[-1]) if len(self.times) else np.inf)
 
@@ -194,7 +195,7 @@ def lyapunov_spectrum(
     block = math.ceil(steps / _TRACE_POINTS)
     sums = np.zeros((math.ceil(steps / block), k))
     _carry(run, V, speed, steps, discard, block, sums)
-    return _summary(sums, steps, block, dt, dim, wanted)
+    return _summary(sums, steps, block, dt, dim, wanted, flow=flow)
 
 
 def reference_spectrum(system: System, z1: ArrayLike, *, steps: int, dt: float) -> LyapunovSpectrum:
@@ -328,13 +329,19 @@ def _carry(run: _Run, V: Floats, speed: Floats, steps: int, before: int, block: 
             raise DivergenceError(before + first + diverged)
 
 
-def _summary(sums: Floats, steps: int, block: int, dt: float, dim: int, wanted: int) -> LyapunovSpectrum:
+def _summary(
+    sums: Floats, steps: int, block: int, dt: float, dim: int, wanted: int, *, flow: bool
+) -> LyapunovSpectrum:
     ends = np.minimum(np.arange(1, len(sums) + 1) * block, steps)
     times = ends * dt
     trace = np.cumsum(sums, axis=0) / times[:, None]
     alive = np.isfinite(trace[-1])
     stderr = np.zeros(sums.shape[1])
     stderr[alive] = _standard_error(sums[: steps // block, alive]) / (block * dt)
+    if flow and alive[0]:
+        # the growth of the speed over the run is that between its ends: wherever these happen to be
+        speeds = np.concatenate([[0.0], np.cumsum(sums[:, 0])])
+        stderr[0] = max(stderr[0], np.ptp(speeds) / times[-1])
     order = np.argsort(-trace[-1], kind="stable")[:wanted]
     exponents, stderr, trace = trace[-1][order], stderr[order], np.ascontiguousarray(trace[:, order])
     for array in (exponents, stderr, trace, times):

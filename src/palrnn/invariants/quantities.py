@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.data import Standardizer
+from palrnn.data import Standardizer, noise_level
 from palrnn.data.timescale import autocorrelation
 from palrnn.engine.checks import Floats, as_instance, as_int, as_series, as_shape
 from palrnn.engine.gaps import first_whole_row
@@ -25,28 +25,36 @@ from palrnn.invariants.state_space import StateSpaceDivergence, dstsp
 from palrnn.model import PALRNN, Surrogate, drift_of
 from palrnn.model.inputs import checked_inputs, input_dim
 
-#: The least autocorrelation after one step of samples that tell the path. At 0.9 the largest exponent of
-#: Lorenz-63 by `lyapunov_spectrum` with ``flow`` is 3 % too small (steps of 0.05), at 0.64 40 % (0.1).
+#: The least autocorrelation after one step of samples without noise that tell the path. At 0.9 the largest
+#: exponent of Lorenz-63 by `lyapunov_spectrum` with ``flow`` is 3 % too small (steps of 0.05), at 0.64 40 %
+#: (steps of 0.1).
 FINE = 0.9
+# fewer rows do not tell what is noise
+_FEWEST = 20
 
 
 def samples_flow(model: Surrogate | PALRNN, series: ArrayLike) -> bool:
     """Return whether free runs of a model of ``series (T, N)`` are samples of a flow.
 
-    They are where nothing drives the series and each coordinate is nearly what it was a step before, so that
-    three rows tell the direction of the path; runs of a PAL-RNN, which has noise, are not.
+    They are where nothing drives the series and each coordinate is nearly what it was a step before, but for
+    noise of observation (`noise_level`), so that three rows tell the direction of the path; runs of a
+    PAL-RNN, which has noise, are not.
     """
-    driven = isinstance(model, PALRNN) or input_dim(model) > 0
-    return not driven and bool((autocorrelation(series, 1)[1] > FINE).all())
+    x = as_series(series, "series", allow_nan=True)
+    if isinstance(model, PALRNN) or input_dim(model) > 0 or len(x) < _FEWEST:
+        return False
+    near = autocorrelation(x, 1)[1]
+    clean = 1.0 - (noise_level(x) / np.nanstd(x, axis=0)) ** 2
+    return bool((near > FINE * clean).all())
 
 
 @dataclass(frozen=True, eq=False)
 class Quantities:
     """D_stsp, D_H and Lyapunov exponents of one long rollout, and the rollout.
 
-    ``lyapunov`` are the exponents of the flow that the run samples, if that was asked for, and
-    ``map_lyapunov`` then those of the map that the model is. ``generated (steps, N)`` is in raw coordinates,
-    ``states (steps, M)`` in the model's. A rollout that diverged after ``diverged_at`` steps has no
+    ``lyapunov`` are the exponents of the flow that the run samples, if that was asked for; a score card then
+    has those of the map that the model is as ``map_lyapunov``. ``generated (steps, N)`` is in raw
+    coordinates, ``states (steps, M)`` in the model's. A rollout that diverged after ``diverged_at`` steps has no
     invariants: they are None then, and the arrays hold what came before.
     """
 
@@ -123,8 +131,8 @@ def quantities_of_interest(
     if ``observation_noise``. ``k`` Lyapunov exponents come from the same start and length. ``bins`` to
     ``delay`` are settings of `dstsp`. A driven model runs along ``inputs (T, K)``, from the row of the start
     on, or from the first for a given ``x1``, and from their beginning again where the run outlasts them.
-    With ``flow`` exponents are those of the flow that a surrogate's run samples (`lyapunov_spectrum`); a
-    sampled PAL-RNN has none.
+    With ``flow`` exponents are those of the flow that a surrogate's run samples (`lyapunov_spectrum`), which
+    a PAL-RNN or a driven model has not.
     """
     seen = drift_of(model).observed_dim
     truth = as_series(reference, "reference", dim=seen, allow_nan=True)
@@ -168,13 +176,11 @@ def quantities_from(
     states, generated, diverged = run.states, standardizer.inverse(run.observed), run.diverged_at
     if diverged is None:
         try:
-            how |= {"steps": steps, "discard": discard, "dt": dt, "k": k}
-            lyapunov, of_map = lyapunov_spectrum(model, start, **how), None
-            if flow:
-                lyapunov, of_map = lyapunov_spectrum(model, start, flow=True, **how), lyapunov
+            how |= {"steps": steps, "discard": discard, "dt": dt, "k": k, "flow": flow}
+            lyapunov = lyapunov_spectrum(model, start, **how)
             divergence = dstsp(generated, reference, **binned, seed=seed)
             distance = spectrum_distance(generated, reference, sigma=sigma)
-            return Quantities(divergence, distance, lyapunov, generated, states, map_lyapunov=of_map)
+            return Quantities(divergence, distance, lyapunov, generated, states)
         except DivergenceError as error:
             diverged = error.step
     return Quantities(None, None, None, generated, states, diverged)

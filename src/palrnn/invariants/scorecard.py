@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,13 @@ from palrnn.data.systems import System
 from palrnn.data.timescale import is_smooth
 from palrnn.engine.checks import Floats, as_int, as_series
 from palrnn.engine.display import Display, curves_svg
+from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.plain import plain
 from palrnn.engine.seeds import generator
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import SETTLE, Floor, score_floors
 from palrnn.invariants.free_run import drives_from
-from palrnn.invariants.lyapunov import HowMany, LyapunovSpectrum, reference_spectrum
+from palrnn.invariants.lyapunov import HowMany, LyapunovSpectrum, lyapunov_spectrum, reference_spectrum
 from palrnn.invariants.over_starts import StartScores, scores_over_starts
 from palrnn.invariants.prediction import PredictionError, prediction_error
 from palrnn.invariants.quantities import Quantities, quantities_of_interest, samples_flow
@@ -131,6 +132,8 @@ class Scorecard(Display):
             true = "" if self.lyapunov is None else f" (true: {self.lyapunov:.3g})"
             if run.map_lyapunov is not None:
                 true += f"; of the map {run.map_lyapunov.largest:.3g}"
+            elif self.hard.map_lyapunov is not None:
+                true = ", of the map"
             found += [
                 (f"D_stsp, {name}", f"{run.dstsp.value:.3g} (floor {self.dstsp_floor.median:.3g})"),
                 (f"D_H, {name}", f"{run.spectrum_distance:.3g} (floor {self.spectrum_floor.median:.3g})"),
@@ -214,12 +217,17 @@ def scorecard(
     run["inputs"] = drive
     asked = k if k is None or k == "dimension" else min(as_int(k, "k", least=1), drift.latent_dim)
     run["k"] = asked
-    hard = quantities_of_interest(drift, truth, flow=samples_flow(drift, truth), **run)
+    scale = standardizer or Standardizer(np.zeros(drift.observed_dim), np.ones(drift.observed_dim))
+    flow = samples_flow(drift, truth)
+    hard = quantities_of_interest(drift, truth, flow=flow, **run)
+    if flow and hard.lyapunov is not None:
+        first = scale.transform(truth[first_whole_row(truth, "reference")])
+        how: dict[str, Any] = {"steps": len(truth), "discard": discard, "dt": dt, "k": asked, "seed": seed}
+        hard = replace(hard, map_lyapunov=lyapunov_spectrum(drift, first, **how))
     sampled = quantities_of_interest(model, truth, **run) if isinstance(model, PALRNN) else None
     places, rhythms = score_floors(
         source, length=steps, pairs=pairs, dt=dt, process_std=process_std, seed=seed, **common
     )
-    scale = standardizer or Standardizer(np.zeros(drift.observed_dim), np.ones(drift.observed_dim))
     own = scale.transform(truth)
     rows = spread_rows(own, as_int(starts, "starts", least=10))
     points, drives = own[rows], drives_from(drive, rows)

@@ -3,7 +3,7 @@
 - *good*: every free run moves on, D_stsp (the median over starts, with noise as in the data where these are
   noisy) is within 0.5 nats of its floor, or within what stretches of the reference differ by, and the largest
   exponent, where the true one is known, within 15 % of it or three standard errors; where it is not, and the
-  data look like samples of a flow, a chaotic model must have an exponent near zero, as flows have;
+  data look like samples of a flow, the map that a chaotic model is must have one near zero, as flows have;
 - *not usable*: a run diverges, more than one in five ends (at rest, on a cycle, in another region), or
   D_stsp is more than 2 nats above its floor;
 - *fair*: anything between; and a model whose score says nothing, because a run at rest would not be more
@@ -175,5 +175,5 @@ def _neutral(model: LyapunovSpectrum) -> list[tuple[Grade, Cause, str]]:
     value = float(model.exponents[nearest])
     if model.neutral <= GOOD_NEUTRAL or abs(value) <= EXPONENT_ERRORS * model.stderr[nearest]:
         return []
-    words = f"a flow has an exponent of zero, and its map's nearest is {value:.3g}"
+    words = f"a flow has an exponent of zero; of the model's map the nearest is {value:.3g}"
     return [("fair", "exponent", f"{words} (the largest {model.largest:.3g}): its slopes are rough")]

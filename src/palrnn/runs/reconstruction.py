@@ -285,7 +285,8 @@ class Reconstruction(RunState):
             return bars.measured(self, method, posterior, chosen, progress)
 
         digest = bars.digest(posterior, chosen)
-        return self._once("bars", chosen, work, Bars.from_dict, method=method, draws=digest)
+        key = {"method": method, "draws": digest, "rules": bars.RULES}
+        return self._once("bars", chosen, work, Bars.from_dict, **key)
 
     def evidence(self, length: int = 32, *, progress: Progress | None = None, **settings: Any) -> Evidence:
         """Return the log evidence of held-out windows; the settings are those of `windowed_evidence`."""

@@ -90,7 +90,7 @@ def _row(name: str, row: dict[str, float]) -> tuple[str, ...]:
 
 
 def by_stage(found: Comparison, key: str, known: float | None) -> Figure:
-    """Return held-out evidence by stage beside the largest Lyapunov exponent."""
+    """Return held-out evidence by stage beside the largest Lyapunov exponent of the map."""
     names, rows = list(found.results), [found.row(name) for name in found.results]
     values = [_finite(row["heldout_evidence"]) for row in rows]
     errors = [_finite(row["heldout_stderr"]) or 0 for row in rows]
@@ -102,7 +102,7 @@ def by_stage(found: Comparison, key: str, known: float | None) -> Figure:
         _points(
             exponents,
             names,
-            "largest Lyapunov exponent",
+            "largest Lyapunov exponent of the map",
             {"color": "@vermilion", "size": 11, "symbol": "diamond"},
         )
         | below,
@@ -113,7 +113,8 @@ def by_stage(found: Comparison, key: str, known: float | None) -> Figure:
         traces.append(line(*ends, "reference exponent", "@soft", hoverinfo="skip") | below | dashed)
     words = f"Evidence goes from {number(values[0])} ({names[0]}) to {number(values[-1])} ({names[-1]})"
     if exponents[0] is not None and exponents[-1] is not None:
-        words += f"; the largest Lyapunov exponent from {number(exponents[0])} to {number(exponents[-1])}"
+        ends_of = f"from {number(exponents[0])} to {number(exponents[-1])}"
+        words += f"; the largest Lyapunov exponent of the map {ends_of}"
     return Figure(
         key,
         "Evidence and dynamics by stage",
@@ -122,7 +123,7 @@ def by_stage(found: Comparison, key: str, known: float | None) -> Figure:
         {
             "xaxis": axis("evidence, nats per step and coordinate", anchor="y"),
             "yaxis": {"automargin": True, "autorange": "reversed", "domain": [0.64, 1]},
-            "xaxis2": axis("largest Lyapunov exponent", anchor="y2"),
+            "xaxis2": axis("largest Lyapunov exponent of the map", anchor="y2"),
             "yaxis2": {"automargin": True, "autorange": "reversed", "domain": [0, 0.36]},
         },
         height=230 + 60 * len(names),

@@ -130,7 +130,8 @@ def exponent(run: Run) -> Card:
     if card.lyapunov is not None:
         words += f" The true system has {number(card.lyapunov)}."
     if card.hard.map_lyapunov is not None:
-        words += f" This is of the flow; the map of one step has {number(card.hard.map_lyapunov.largest)}."
+        of_map = number(card.hard.map_lyapunov.largest)
+        words += f" This is of growth across the path, as of a flow; the map of one step has {of_map}."
     bars, unit = interval(run, "exponent 1"), with_error(found.largest, error).partition(" ")[2]
     if run.bars is not None and bars is not None:
         unit = f"{number(bars[0])} to {number(bars[1])}"
@@ -214,7 +215,8 @@ def _lines(
         label = f"Lyapunov exponent λ{chr(0x2081 + i)}"
         yield label, [_exponent(run, i) for run in runs], [_true_exponent(card, i) for card in cards]
     if any(run.map_lyapunov is not None for run in runs):
-        maps = [replace(run, lyapunov=run.map_lyapunov) for run in runs]
+        # samples with noise have no other
+        maps = [replace(run, lyapunov=run.map_lyapunov or run.lyapunov) for run in runs]
         yield "λ₁ of the map instead of the flow", [_exponent(run, 0) for run in maps], none
     dimensions = [number(None if run.lyapunov is None else run.lyapunov.kaplan_yorke) for run in runs]
     truths = [card.reference_exponents for card in cards]
