@@ -6,8 +6,8 @@ in the package's own loop takes longer than the fit. A test compares the two.
     r' = (1 - a) r + a tanh(W r + W_in x + b),    x' = W_out (1, r')
 
 A candidate is judged as palrnn's search judges its own, by whether long free runs live, then by D_stsp and
-D_H above their floors against all rows, and by the exponent of zero that a flow has. (Networks made before
-searches did so were compared with a fifth of the rows.)
+D_H above their floors against all rows, and by how far its exponents of map and flow differ. (Those of seed 0
+were compared with a fifth of the rows, as searches were then.)
 """
 
 from __future__ import annotations
@@ -116,6 +116,10 @@ class EchoState:
                 sums += np.log(np.abs(np.diag(R)))
         return np.sort(sums / (steps * dt))[::-1][:k]
 
+    def largest(self, start: np.ndarray, steps: int, flow: bool) -> float:
+        """Return the largest exponent per step, of the map or of the flow."""
+        return float(self.exponents(start, steps, 1, flow=flow)[0])
+
 
 @step.register
 def _(model: EchoState, z: np.ndarray) -> np.ndarray:
@@ -187,7 +191,7 @@ def searched(data: Parts, seconds: float, seed: int) -> tuple[EchoState, dict[st
         settings = drawn(number, seed)
         network = fitted(built(settings, dim, seed + number), data.fit, settings, seed).remember(whole)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = judge_model(network, by_all, long_steps=_LONG, exponents=network.exponents)
+            found = judge_model(network, by_all, long_steps=_LONG, exponent=network.largest)
         order = (found.key, number)
         if best is None or order < best[0]:
             best = order, settings, number

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -179,19 +181,33 @@ def test_trials_travel_as_bytes():
         np.testing.assert_array_equal(there, back)
 
 
-def test_a_flow_has_an_exponent_of_zero_and_a_rough_model_of_it_has_none():
+def test_a_model_is_rough_by_what_its_map_and_the_flow_it_samples_differ():
     data = parts([lorenz63(6000)])
-    smooth, rough = (
-        judge_model(_two_rates(second), data, long_steps=1000).neutral for second in (1.0, 0.999)
+
+    def told(start, steps, flow):
+        return 0.006 if flow else 0.008
+
+    assert judge_model(_two_rates(0.999), data, long_steps=1000, exponent=told).rough == pytest.approx(0.25)
+    # along a growing turn both are the same, for its map is linear
+    turn = 1.001 * np.array([[np.cos(0.1), -np.sin(0.1)], [np.sin(0.1), np.cos(0.1)]])
+    spiral = ALRNN(np.zeros(2), turn, np.zeros(2), np.zeros((2, 2)), 0)
+    assert judge_model(spiral, parts([lorenz63(6000)[:, :2]]), long_steps=1000).rough == pytest.approx(
+        0.0, abs=0.02
     )
-    # directions part by 0.0025 a step, so that the first steps of 10,000 still mix them
-    assert smooth == pytest.approx(0.0, abs=0.02)
-    assert rough == pytest.approx(np.log(0.999) / -np.log(1.0015), abs=0.02)
 
 
-def test_samples_of_a_map_are_not_asked_for_an_exponent_of_zero():
+def test_a_rough_model_has_the_larger_loss():
+    found = judge_model(_two_rates(0.999), parts([lorenz63(6000)]), long_steps=1000)
+    assert replace(found, rough=0.5).loss == pytest.approx(replace(found, rough=0.0).loss + 2.0)
+
+
+def test_models_of_maps_are_not_asked_for_the_exponents_of_a_flow():
     noise = np.random.default_rng(0).standard_normal((6000, 3))
-    assert judge_model(_two_rates(0.999), parts([noise]), long_steps=1000).neutral == 0.0
+
+    def never(*_):
+        raise AssertionError
+
+    assert judge_model(_two_rates(0.999), parts([noise]), long_steps=1000, exponent=never).rough == 0.0
 
 
 def test_nothing_is_worse_than_a_training_that_failed():
@@ -200,7 +216,7 @@ def test_nothing_is_worse_than_a_training_that_failed():
 
 
 def test_without_chaos_no_exponent_is_missed():
-    assert judge_model(turning(), parts([circle()]), long_steps=1000).neutral == 0.0
+    assert judge_model(turning(), parts([circle()]), long_steps=1000).rough == 0.0
 
 
 def _two_rates(second: float) -> ALRNN:

@@ -54,8 +54,8 @@ class Quantities:
 
     ``lyapunov`` are the exponents of the flow that the run samples, if that was asked for; a score card then
     has those of the map that the model is as ``map_lyapunov``. ``generated (steps, N)`` is in raw
-    coordinates, ``states (steps, M)`` in the model's. A rollout that diverged after ``diverged_at`` steps has no
-    invariants: they are None then, and the arrays hold what came before.
+    coordinates, ``states (steps, M)`` in the model's. A rollout that diverged after ``diverged_at`` steps has
+    no invariants: they are None then, and the arrays hold what came before.
     """
 
     dstsp: StateSpaceDivergence | None

@@ -4,8 +4,8 @@
    from D_stsp against its floor. A model that comes to rest is not usable, whatever it scores.
 2. Of models that are good or fair, those of which every run moves on.
 3. Then the *loss*: D_stsp above its floor, five times D_H above its floor, six for the part of the starts
-   that end, and, for samples of a flow, four times how far the exponent nearest to zero is from it, in parts
-   of the largest: a flow has one that is zero, and a model that has none gets the others wrong, too.
+   that end, and, for samples of a flow, four times how rough the model is: by what part of the larger one its
+   largest exponent differs from that of the flow that it samples. They are one where slopes are right.
 4. Of equal losses, as models that all come to rest have, the smaller error ten steps ahead.
 
 Against noisy data the run gets noise of the level that the series is estimated to have, as in the scorecard:
@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from palrnn.data import noise_level
-from palrnn.data.timescale import is_smooth
 from palrnn.engine.checks import Floats
 from palrnn.invariants import (
     DivergenceError,
@@ -29,24 +28,26 @@ from palrnn.invariants import (
     dstsp_floor,
     lyapunov_spectrum,
     prediction_error,
+    samples_flow,
     spectrum_floor,
     viability,
 )
 from palrnn.invariants.free_run import drives_from
-from palrnn.invariants.lyapunov import neutral_part
 from palrnn.invariants.over_starts import scores_over_starts
 from palrnn.invariants.verdict import ended_fates, excess_over, quick_verdict
 from palrnn.invariants.viability import spread_rows
 from palrnn.model import Surrogate
 from palrnn.searches.parts import Parts
 
-#: What D_H, an end and an exponent that is not zero count for beside a nat of D_stsp. A largest exponent is
-#: off by about as much of itself as the zero: 0.12 of it are then worth the half a nat that is still good.
-SPECTRUM_WEIGHT, END_WEIGHT, NEUTRAL_WEIGHT = 5.0, 6.0, 4.0
+#: What D_H, an end and exponents that disagree count for beside a nat of D_stsp. An exponent is off by about
+#: as much of itself as map and flow disagree: 0.12 of it are then worth the half a nat that is still good.
+SPECTRUM_WEIGHT, END_WEIGHT, ROUGH_WEIGHT = 5.0, 6.0, 4.0
 # D_stsp of a run that diverges, so that such models still have an order
 _FAR = 20.0
 _STARTS, _DISCARD, _PAIRS, _AHEAD, _SEEN_NOISE = 10, 1000, 10, 10, 0.005
 _EXPONENT_STEPS = 10_000
+# the log of the growth along a run from which on there is chaos to be right about
+_GROWN = 5.0
 _GRADES = ("good", "fair", "not usable")
 
 
@@ -55,8 +56,8 @@ class Judgement:
     """What a candidate came to: medians over ``starts`` runs, of which ``alive`` move on for ``steps``.
 
     ``ended`` of them end where the data do not. ``error`` is the mean squared one ten steps ahead; ``noisy``
-    says that D_stsp and D_H are of runs with noise; ``neutral`` is that of `LyapunovSpectrum` for samples of
-    a flow, and 0 otherwise.
+    says that D_stsp and D_H are of runs with noise; ``rough`` is by what part the largest exponents of map
+    and flow differ (`lyapunov_spectrum`), 0 where the data are no samples of a flow.
     """
 
     grade: str
@@ -71,7 +72,7 @@ class Judgement:
     spectrum_floor: float
     error: float
     noisy: bool
-    neutral: float = 0.0
+    rough: float = 0.0
 
     @property
     def loss(self) -> float:
@@ -84,7 +85,7 @@ class Judgement:
             - self.dstsp_floor
             + SPECTRUM_WEIGHT * (self.spectrum_distance - self.spectrum_floor)
             + END_WEIGHT * self.ended / self.starts
-            + NEUTRAL_WEIGHT * self.neutral
+            + ROUGH_WEIGHT * self.rough
         )
 
     @property
@@ -109,18 +110,18 @@ class Judgement:
         return cls(**(values | {"reasons": tuple(values["reasons"])}))
 
 
-#: The largest exponents per step from a start ``(N,)``, along so many steps, so many of them.
-Exponents = Callable[[Floats, int, int], Floats]
+#: The largest exponent per step from a start ``(N,)``, along so many steps, of the map or of the flow.
+Exponent = Callable[[Floats, int, bool], float]
 
 
 def judge_model(
-    model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0, exponents: Exponents | None = None
+    model: Surrogate, data: Parts, *, long_steps: int, seed: int = 0, exponent: Exponent | None = None
 ) -> Judgement:
     """Return how good ``model`` is; its runs begin at validation rows and are of ``long_steps`` steps.
 
     Where they go is compared with ``data.reference``, see `Parts.scored_by_all_rows`.
 
-    ``exponents`` are for models that `lyapunov_spectrum` does not know.
+    ``exponent`` is for models that `lyapunov_spectrum` does not know.
     """
     rows = spread_rows(data.validation, _STARTS)
     points, drives = data.validation[rows], drives_from(data.validation_inputs, rows)
@@ -160,19 +161,29 @@ def judge_model(
         spectrum_floor=rhythm.median,
         error=float(min(ahead, _FAR)) if np.isfinite(ahead) else _FAR,
         noisy=noise is not None,
-        neutral=_neutral(model, points[0], exponents) if along is None and is_smooth(data.longest) else 0.0,
+        rough=_rough(model, points[0], exponent) if samples_flow(model, data.longest) else 0.0,
     )
 
 
-def _neutral(model: Surrogate, start: Floats, exponents: Exponents | None) -> float:
-    """Return `LyapunovSpectrum.neutral` of a run from ``start (N,)``; 1 of one that diverges."""
-    steps, few = _EXPONENT_STEPS, min(model.latent_dim, model.observed_dim + 1)
+def _rough(model: Surrogate, start: Floats, exponent: Exponent | None) -> float:
+    """Return by what part of the larger one the exponents of map and flow differ from ``start (N,)``.
+
+    0 without chaos, where both are as good as zero or below; 1 of a run that diverges.
+    """
+    steps = _EXPONENT_STEPS
+
+    def largest(flow: bool) -> float:
+        if exponent is not None:
+            return exponent(start, steps, flow)
+        how: dict[str, Any] = {"steps": steps, "discard": _DISCARD, "dt": 1.0, "k": 1, "flow": flow}
+        return lyapunov_spectrum(model, start, **how).largest
+
     try:
-        if exponents is None:
-            return lyapunov_spectrum(model, start, steps=steps, discard=_DISCARD, dt=1.0, k=few).neutral
-        return neutral_part(exponents(start, steps, few), steps)
+        own, across = largest(False), largest(True)
     except DivergenceError:
         return 1.0
+    most = max(own, across)
+    return float(min(1.0, abs(own - across) / most)) if most * steps > _GROWN else 0.0
 
 
 def failed(update: int, long_steps: int) -> Judgement:

@@ -20,7 +20,7 @@ from palrnn.sweeps import Task
 #: The columns of the table, as in table.csv.
 COLUMNS = (
     *("rank", "candidate", "rung", "updates", "grade", "alive", "starts"),
-    *("dstsp", "dstsp_floor", "spectrum_distance", "spectrum_floor", "neutral", "loss", "error"),
+    *("dstsp", "dstsp_floor", "spectrum_distance", "spectrum_floor", "rough", "loss", "error"),
     *("family", "latent_dim", "gated", "forcing", "learning_rate", "input_noise", "gradient_clip"),
     *("optimizer", "lags", "delay", "seed", "verdict"),
 )
@@ -152,12 +152,7 @@ def reasons(order: list[Standing], plan: list[Rung]) -> str:
         f"{counts[grade]} {grade}" for grade in ("good", "fair", "not usable") if counts[grade]
     )
     noise = ", both of runs with noise as in the data" if found.noisy else ""
-    off = f"{found.neutral:.0%} of the largest"
-    flow = (
-        f"; its exponent nearest to zero, as a flow has one, is off by {off}"
-        if 0.0 < found.neutral < 1.0
-        else ""
-    )
+    flow = f"; its exponents of map and flow differ by {found.rough:.0%}" if 0.0 < found.rough < 1.0 else ""
     against = f" Against it: {'; '.join(found.reasons)}." if found.reasons else ""
     said = [
         f"Candidate {winner.candidate.number} won. From the validation rows it is {found.grade}: "

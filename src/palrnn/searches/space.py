@@ -25,7 +25,7 @@ _FORCINGS = frozenset({"forcing", "tau", "alpha", "final_alpha", "alpha_schedule
 _FIXED: tuple[dict[str, Any], ...] = (
     {},
     {"forcing": Forcing.generalised(0.1).to_dict()},
-    {"latent_dim": 96, "gated": 80, "hidden": 200, "input_noise": 0.05},
+    {"latent_dim": 96, "gated": 80, "hidden": 200},
 )
 # the first of these are the usual settings; of given sizes no large one is tried
 _USUAL, _SIZES = 2, frozenset({"latent_dim", "gated", "hidden"})
