@@ -1,10 +1,13 @@
 """Models trained on data drawn anew: their spread, held against what is known of a linear system."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import palrnn
 from palrnn.ensembles import Ensemble
+from palrnn.ensembles.bootstrap import _config
 from palrnn.ensembles.reflection import own_series
 from palrnn.ensembles.variation import alike, finite_distance, varied, varied_series
 from palrnn.ensembles.work import BASE, DATA, member_task, resampled
@@ -110,6 +113,24 @@ def test_varied_models_differ_in_size_and_forcing_and_forecast_each_by_itself():
         first.forecast(x[:20], 6, posterior=found)
     bars = first.bars(found, count=3, steps=200, discard=20, gap_rows=0)
     assert bars.draws.shape[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("method", "optimizer", "first", "expected"),
+    [
+        ("varied", "soap", 60_000, 6000),  # a tenth
+        ("reflected", "soap", 20_000, 3000),  # not below what a model needs
+        ("reflected", "soap", 1000, 1000),  # nor beyond the first
+        ("varied", "radam", 60_000, 60_000),
+        ("blocks", "soap", 60_000, 12_000),
+        ("seeds", "soap", 60_000, 60_000),
+    ],
+)
+def test_models_have_as_many_updates_as_their_method_needs(base, method, optimizer, first, expected):
+    training = base.record.training.changed(updates=first, optimizer=optimizer)
+    longer = replace(base, record=base.record.changed(training=training))
+    assert _config(longer, method, None).updates == expected
+    assert _config(longer, method, 77).updates == 77
 
 
 def test_settings_vary_within_their_bounds_and_models_unlike_the_data_are_left_out():

@@ -160,25 +160,23 @@ class Flow(Truth):
         return add_observation_noise(states, observation, seed=seed)
 
     def training(self, updates: int, rows: int) -> TrainConfig:
-        """Return how a model of it is trained."""
+        """Return how a model of it is trained: as by `palrnn.reconstruct`, but for the updates."""
         return TrainConfig(
-            latent_dim=30,
-            gated=20,
             input_noise=0.02,
             forcing=Forcing.identity(self.tau),
             updates=updates,
             sequence_length=min(200, rows // 10),
-            optimizer="radam",
         )
 
     def measure(self, model: Any, standardizer: Standardizer, x: Floats) -> Floats:
         """Return the largest exponent of ``model`` and the position of its fixed point, if it has it.
 
-        Fixed points are looked for in the regions that a free run visits near the true one.
+        The exponent is that of the flow that the model samples, as error bars of a run have it. Fixed points
+        are looked for in the regions that a free run visits near the true one.
         """
         found = np.full(4, np.nan)
         try:
-            how: dict[str, Any] = {"steps": _STEPS, "discard": 2000, "dt": self.dt, "k": 1}
+            how: dict[str, Any] = {"steps": _STEPS, "discard": 2000, "dt": self.dt, "k": 1, "flow": True}
             found[0] = lyapunov_spectrum(model, standardizer.transform(x[0]), **how).largest
         except DivergenceError:
             pass

@@ -26,7 +26,7 @@ MEMBER = Kind("member", "palrnn.coverage.work:train_varied", ".safetensors", arc
 REFIT = Kind("refit", "palrnn.coverage.work:train_refit", ".safetensors", archived=False)
 BARS = Kind("bars", "palrnn.coverage.work:make_bars")
 #: To be raised when a method makes other bars of the same data: a study that goes on makes them again then.
-RULES = {"likelihood": 2, "observed": 2, "varied": 2, "reflected": 2}
+RULES = {"likelihood": 2, "observed": 2, "varied": 3, "reflected": 3}
 #: Of the intervals.
 LEVELS = (0.5, 0.9)
 

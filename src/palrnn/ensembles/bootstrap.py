@@ -41,8 +41,9 @@ from palrnn.sweeps import run as run_tasks
 
 METHODS = ("blocks", "seeds", "denoised", "varied", "reflected")
 _KIND = "ensemble"
-# a model that starts from the first one takes this part of its updates
-_WARM = 5
+# a model that starts from the first one takes a fifth of its updates; a varied one a tenth where SOAP trains
+# it, but not below what that needs: longer trained ones have learned their blocks by heart
+_WARM, _VARIED, _LEAST_VARIED = 5, 10, 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +182,8 @@ def bootstrap(
     - ``x`` is anything that `reconstruct` takes; ``base`` is what it returned, or None to do that first, with
       ``settings``.
     - ``block``: rows of a block (None: two training sequences, at most a tenth of the data).
-    - ``updates``: those of each model (None: a fifth of the first model's for blocks, else all of them).
+    - ``updates``: those of each model (None: a fifth of the first model's for blocks; a tenth, but at least
+      3000, for varied and reflected ones by SOAP; else, and never more than, all of them).
     - ``workers``: processes on this machine (None: one per core; then scripts need the usual
       ``if __name__ == "__main__":``; with 1 none is started), or a Dask cluster at ``scheduler``. The result
       does not depend on them.
@@ -293,7 +295,11 @@ def _config(base: Reconstruction, method: str, updates: int | None) -> TrainConf
     config = None if base.record is None else base.record.training
     if config is None:
         raise ValueError("base must know how it was trained: make it by reconstruct")
-    usual = max(1, config.updates // _WARM) if method == "blocks" else config.updates
+    usual = config.updates
+    if method == "blocks":
+        usual = max(1, usual // _WARM)
+    elif method in VARIED and config.optimizer == "soap":
+        usual = min(usual, max(_LEAST_VARIED, usual // _VARIED))
     number = usual if updates is None else as_int(updates, "updates", least=1)
     plain: Mapping[str, Any] = {"updates": number}
     if method != "seeds":
