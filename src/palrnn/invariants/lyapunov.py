@@ -26,7 +26,7 @@ from palrnn.data.systems import System
 from palrnn.engine.checks import Floats, as_float, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
-from palrnn.invariants.free_run import checked_drive, drive_offsets
+from palrnn.invariants.free_run import checked_drive, drive_offsets, free_run
 from palrnn.invariants.kernels import lyapunov as kernels
 from palrnn.model import ALRNN, BOUND, PALRNN, Surrogate, drift_of
 from palrnn.model.engine import gate_inputs, pieces
@@ -36,6 +36,8 @@ _TRACE_POINTS = 200
 _TAPERS = 5
 _LEAST_STEPS = 20
 _CHUNK = 10_000
+# states that tell the direction of a path
+_WINDOW = 5
 #: How many exponents to begin with, where as many are wanted as the dimension takes.
 _FEW = 4
 #: The log of the growth along a run from which on it is chaos: on a cycle what is left of it is about one.
@@ -159,13 +161,14 @@ def lyapunov_spectrum(
     repeated where the run outlasts them.
 
     ``flow=True`` gives the exponents of the flow that a surrogate's run samples, instead of those of the map:
-    the direction of the path, z_{t+1} - z_{t-1}, is one of the tangents at each step, with the growth of its
-    length, and the others are orthogonal to it. On a smooth map of a flow both are the same. It needs a model
-    without noise and inputs, whose steps are small beside its turns.
+    the direction of the path, by five states (`kernels.follow`), is one of the tangents at each step, with
+    the growth of its length, and the others are orthogonal to it. On a smooth map of a flow both are the same
+    but for a few percent. It needs a model without noise and inputs, whose steps are small beside its turns.
     """
     steps, discard = as_int(steps, "steps", least=_LEAST_STEPS), as_int(discard, "discard")
     dt = as_float(dt, "dt", above=0.0)
     pin_blas()
+    flow = bool(flow)
     if flow and (isinstance(model, (System, PALRNN)) or inputs is not None):
         what = "inputs" if inputs is not None else f"a {type(model).__name__}"
         raise ValueError(f"flow must be False for {what}: it is of a surrogate that runs freely by itself")
@@ -174,7 +177,7 @@ def lyapunov_spectrum(
             raise ValueError("inputs must be None for a System, which has its drive in its equations")
         run: _Run = _SystemRun(model, x1, dt)
     else:
-        run = _ModelRun(model, x1, inputs, process_noise, seed)
+        run = _ModelRun(model, x1, inputs, process_noise, seed, flow)
     dim = len(run.z)
     if k == "dimension":
         seen = dim if isinstance(model, System) else drift_of(model).observed_dim
@@ -190,11 +193,10 @@ def lyapunov_spectrum(
     # random directions: those along the axes can be invariant, and then never see the others' growth; the
     # first are the same however many there are
     V = np.ascontiguousarray(np.linalg.qr(generator(seed, 1).standard_normal((k, dim)).T)[0].T)
-    speed = np.zeros(int(flow))
-    _carry(run, V, speed, discard, 0, discard + 1, np.zeros((1, k)))
+    _carry(run, V, discard, 0, discard + 1, np.zeros((1, k)))
     block = math.ceil(steps / _TRACE_POINTS)
     sums = np.zeros((math.ceil(steps / block), k))
-    _carry(run, V, speed, steps, discard, block, sums)
+    _carry(run, V, steps, discard, block, sums)
     return _summary(sums, steps, block, dt, dim, wanted, flow=flow)
 
 
@@ -211,11 +213,15 @@ def reference_spectrum(system: System, z1: ArrayLike, *, steps: int, dt: float) 
 
 
 class Moving(NamedTuple):
-    """A state ``z (M,)`` and what it carries: tangent rows ``V (k, M)``, the last ``speed (1,)``, or none."""
+    """A state ``z (M,)`` and the tangent rows ``V (k, M)`` that it carries.
+
+    Along a path also the last ``speed (1,)`` and the ``window (5, M)`` of states around z, or none of either.
+    """
 
     z: Floats
     V: Floats
     speed: Floats
+    window: Floats
 
 
 class Growth(NamedTuple):
@@ -235,7 +241,7 @@ class _Run(Protocol):
 
     z: Floats
 
-    def carry(self, V: Floats, speed: Floats, steps: int, growth: Growth) -> int:
+    def carry(self, V: Floats, steps: int, growth: Growth) -> int:
         """Take steps and add the logs of growth; return the step of divergence, or -1."""
         ...
 
@@ -248,6 +254,7 @@ class _ModelRun:
         inputs: ArrayLike | None,
         process_noise: bool,
         seed: int,
+        flow: bool,
     ) -> None:
         self.drift = drift = drift_of(model)
         if x1 is None:
@@ -257,8 +264,15 @@ class _ModelRun:
         self.drive, self.done = checked_drive(drift, inputs), 0
         if isinstance(model, PALRNN) and process_noise:
             self.z += model.start_noise.scaled(self.rng.standard_normal(drift.latent_dim))
+        self.speed, self.window = np.zeros(int(flow)), np.empty((0, len(self.z)))
+        if flow:  # the run begins two steps later: the direction of its path is known from there
+            run = free_run(drift, self.z[: drift.observed_dim], _WINDOW)
+            if run.diverged_at is not None:
+                raise DivergenceError(run.diverged_at)
+            self.window = np.array(run.states)
+            self.z = self.window[_WINDOW // 2].copy()
 
-    def carry(self, V: Floats, speed: Floats, steps: int, growth: Growth) -> int:
+    def carry(self, V: Floats, steps: int, growth: Growth) -> int:
         drift, gate_std = self.drift, 0.0
         process, uniforms = np.empty((0, drift.latent_dim)), np.empty((0, drift.gated))
         if isinstance(self.model, PALRNN):
@@ -271,7 +285,7 @@ class _ModelRun:
             process = pushes + process if len(process) else pushes
         self.done += steps
         noises = (gate_std, process, uniforms)
-        return carried(drift, noises, steps, Moving(self.z, V, speed), growth)
+        return carried(drift, noises, steps, Moving(self.z, V, self.speed, self.window), growth)
 
 
 @singledispatch
@@ -282,25 +296,29 @@ def carried(drift: Surrogate, noises: Noises, steps: int, moving: Moving, growth
     is a speed (`kernels.follow`). Return the step at which z left every bound, or -1.
     """
     piece, (gate_std, process, uniforms) = pieces(drift), noises
-    z, V, speed = moving
+    z, V, speed, window = moving
     for t in range(steps):
         if not np.abs(z).max() <= BOUND:
             return t
         chances = gate_probabilities(gate_inputs(drift, z), gate_std)
         J, b = piece(chances > (uniforms[t] if len(uniforms) else 0.5))
-        before, z[:] = z.copy(), J @ z + b + (process[t] if len(process) else 0.0)
         V[:] = V @ J.T
         if len(speed):
-            further, offset = piece(gate_inputs(drift, z) > 0.0)
-            kernels.follow(V, speed, before, further @ z + offset)
+            head = window[-1]
+            J, b = piece(gate_inputs(drift, head) > 0.0)
+            window[:] = [*window[1:], J @ head + b]
+            z[:] = window[_WINDOW // 2]
+            kernels.follow(V, speed, window)
+        else:
+            z[:] = J @ z + b + (process[t] if len(process) else 0.0)
         kernels.orthonormalize(V, growth.sums[(growth.first + t) // growth.block])
     return -1
 
 
 @carried.register
 def _(drift: ALRNN, noises: Noises, steps: int, moving: Moving, growth: Growth) -> int:
-    gates, states = np.ones((2, drift.latent_dim)), np.empty((2, drift.latent_dim))
-    room = (np.empty_like(moving.V), np.empty_like(moving.V), tuple(gates), tuple(states))
+    dim = drift.latent_dim
+    room = (np.empty_like(moving.V), np.empty_like(moving.V), np.ones(dim), np.empty(dim))
     weights = (drift.A, np.ascontiguousarray(drift.W.T), drift.h, drift.gated)
     return kernels.alrnn_tangents(*weights, *noises, steps, BOUND, *moving, *growth, room)
 
@@ -312,7 +330,7 @@ class _SystemRun:
         start = system.simulate(1, dt=dt, discard=10_000)[0] if x1 is None else x1
         self.z = as_shape(start, "x1", (len(system.typical),))
 
-    def carry(self, V: Floats, speed: Floats, steps: int, growth: Growth) -> int:
+    def carry(self, V: Floats, steps: int, growth: Growth) -> int:
         field, jacobian = self.system.field, self.system.jacobian
         dim = len(self.z)
         room = (np.empty((dim, dim)), *np.empty((3, dim)), *np.empty((3, *V.shape)))
@@ -321,10 +339,10 @@ class _SystemRun:
         )
 
 
-def _carry(run: _Run, V: Floats, speed: Floats, steps: int, before: int, block: int, sums: Floats) -> None:
+def _carry(run: _Run, V: Floats, steps: int, before: int, block: int, sums: Floats) -> None:
     """Run ``steps`` steps in chunks, so that the noises of a long run are never all in memory."""
     for first in range(0, steps, _CHUNK):
-        diverged = run.carry(V, speed, min(_CHUNK, steps - first), Growth(first, block, sums))
+        diverged = run.carry(V, min(_CHUNK, steps - first), Growth(first, block, sums))
         if diverged >= 0:
             raise DivergenceError(before + first + diverged)
 
@@ -339,9 +357,10 @@ def _summary(
     stderr = np.zeros(sums.shape[1])
     stderr[alive] = _standard_error(sums[: steps // block, alive]) / (block * dt)
     if flow and alive[0]:
-        # the growth of the speed over the run is that between its ends: wherever these happen to be
-        speeds = np.concatenate([[0.0], np.cumsum(sums[:, 0])])
-        stderr[0] = max(stderr[0], np.ptp(speeds) / times[-1])
+        # the growth of the speed over the run is that between its ends: wherever these happen to be, beside
+        # what it grows by on and on where the run comes to rest
+        at, speeds = np.concatenate([[0.0], times]), np.concatenate([[0.0], np.cumsum(sums[:, 0])])
+        stderr[0] = max(stderr[0], np.ptp(speeds - np.polyval(np.polyfit(at, speeds, 1), at)) / times[-1])
     order = np.argsort(-trace[-1], kind="stable")[:wanted]
     exponents, stderr, trace = trace[-1][order], stderr[order], np.ascontiguousarray(trace[:, order])
     for array in (exponents, stderr, trace, times):
