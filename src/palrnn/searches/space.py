@@ -31,7 +31,8 @@ _FIXED: tuple[dict[str, Any], ...] = (
 _USUAL, _SIZES = 2, frozenset({"latent_dim", "gated", "hidden"})
 # 96 units fill whole registers: 100 take half as long again
 _LATENT, _GATED, _HIDDEN = (50, 60, 80, 96), (20, 40, 60, 80), (50, 100, 200)
-_INPUT_NOISE, _CLIP = (0.0, 0.01, 0.02, 0.05, 0.1), (1.0, 5.0, 20.0)
+# input noise in parts of the usual one: more makes slopes of clean data too small, and places worse
+_INPUT_NOISE, _CLIP = (0.0, 0.5, 1.0, 2.0), (1.0, 5.0, 20.0)
 _RATES, _ALPHAS, _TAUS = (1.5e-3, 6e-3), (0.05, 0.2), (0.5, 1.0, 2.0)
 #: Of the candidates, the part with generalised forcing at every step.
 _GENERALISED = 0.6
@@ -121,7 +122,7 @@ class Space:
             "hidden": self._pick(number, "hidden", _HIDDEN),
             "forcing": (Forcing.generalised(alpha) if weak else Forcing.identity(tau)).to_dict(),
             "learning_rate": self._between(number, "learning_rate", _RATES),
-            "input_noise": self._pick(number, "input_noise", _INPUT_NOISE),
+            "input_noise": round(self.input_noise * self._pick(number, "input_noise", _INPUT_NOISE), 4),
             "gradient_clip": self._pick(number, "gradient_clip", _CLIP),
         }
 
