@@ -6,8 +6,8 @@ judged against later stretches of the truth: from ten starts 100,000 steps (`via
 0.5 nats of its floor, and the largest exponent within 15 %. As in palrnn's verdict, a cycle is no end where
 it is the truth's own, and a run of length T cannot tell an exponent below 1 / T from none.
 
-Exponents are told twice: those of the map, which decide what is good, and those of the flow that it samples
-(`palrnn.lyapunov_spectrum`, ``flow=True``).
+Exponents are told twice: those of the map, and those that a score card has, which are of the flow that it
+samples (`palrnn.lyapunov_spectrum`, ``flow=True``) where samples are fine enough to tell the path.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from palrnn.invariants import (
     dstsp,
     kaplan_yorke_dimension,
     lyapunov_spectrum,
+    samples_flow,
     spectrum_distance,
     spread_starts,
     viability,
@@ -88,24 +89,25 @@ def judged(
     life = viability(model, starts, LONG, data=scale.transform(flow.rows))
     true = flow.spectrum.exponents
     stays, nothing = life.counts.get("diverges", 0) == 0, np.full(len(true), np.nan)
-    own, across = (exponents(starts[0], flowing) if stays else nothing for flowing in (False, True))
+    own = exponents(starts[0], False) if stays else nothing
+    card = exponents(starts[0], True) if stays and samples_flow(model, flow.rows) else own
     scores = scored(model, scale, starts, flow.stretches)
     found = {
         "fates": life.counts,
         "alive": not ended_fates(life, scores["dstsp"] - scores["floor"], scale.transform(flow.rows)),
         **scores,
         "exponents": own.tolist(),
-        "flow_exponents": across.tolist(),
+        "card_exponents": card.tolist(),
         "true_exponents": true.tolist(),
         "exponent_error": float(abs((own[0] - true[0]) / true[0])),
-        "flow_exponent_error": float(abs((across[0] - true[0]) / true[0])),
+        "card_exponent_error": float(abs((card[0] - true[0]) / true[0])),
         "all_exponents_error": float(np.abs(own - true).max() / np.abs(true).max()),
         "kaplan_yorke": _dimension(own),
         "true_kaplan_yorke": flow.spectrum.kaplan_yorke,
     }
     enough = max(GOOD_EXPONENT * abs(true[0]), 1.0 / (EXPONENT_STEPS * flow.dt))
     near = found["alive"] and found["dstsp"] <= found["floor"] + GOOD_EXCESS
-    for of, values in (("", own), ("flow_", across)):
+    for of, values in (("", own), ("card_", card)):
         found[f"{of}exponent_right"] = bool(abs(values[0] - true[0]) <= enough)  # NaN is not
         found[f"{of}good"] = bool(near and found[f"{of}exponent_right"])
     return found

@@ -48,6 +48,7 @@ def _read(folder: Path) -> Results:
 def _table(columns: str, rows: Iterable[Iterable[str]]) -> str:
     """Return a table in Markdown; ``columns`` are separated by bars."""
     names = columns.split(" | ")
+    assert len(set(names)) == len(names), "columns are found by their names"
     lines = [f"| {' | '.join(line)} |" for line in (names, *rows)]
     return "\n".join([lines[0], "|---" * len(names) + "|", *lines[1:]])
 
@@ -103,7 +104,8 @@ def _flows(found: Results) -> str:
     columns = (
         "method | flows | models | good | alive | within 0.5 of the floor | exponent within 15 % "
         "| error of the largest exponent, median | of all exponents | of the Kaplan-Yorke dimension "
-        "| s of processor | models | good by the flow's exponent | flow's within 15 % | its error, median"
+        "| s of processor | with those of the card | good by these | within 15 % by these "
+        "| their error, median"
     )
     rows = []
     for method, title in METHODS.items():
@@ -136,12 +138,12 @@ def _flows(found: Results) -> str:
 
 
 def _as_flows(each: Models) -> list[str]:
-    """Return how many models were judged by the exponents of the flow as well, and what came of it."""
-    judged = [one for one in each if "flow_good" in one]
+    """Return how many models were judged by a score card's exponents as well, and what came of it."""
+    judged = [one for one in each if "card_good" in one]
     if not judged:
         return ["0", "", "", ""]
-    shares = [np.mean([one[name] for one in judged]) for name in ("flow_good", "flow_exponent_right")]
-    error = _median(judged, "flow_exponent_error")
+    shares = [np.mean([one[name] for one in judged]) for name in ("card_good", "card_exponent_right")]
+    error = _median(judged, "card_exponent_error")
     return [str(len(judged)), *(f"{share:.0%}" for share in shares), f"{error:.1%}"]
 
 
@@ -169,7 +171,7 @@ def _cell(each: Models) -> str:
         return ""
     middle = sorted(each, key=lambda one: _number(one.get("dstsp"), np.inf))[len(each) // 2]
     score, own = _number(middle.get("dstsp"), np.inf), _first(middle, "exponents")
-    flow = f" (flow: {_first(middle, 'flow_exponents'):.3g})" if "flow_exponents" in middle else ""
+    flow = f" (card: {_first(middle, 'card_exponents'):.3g})" if "card_good" in middle else ""
     ends = "" if all(one["alive"] for one in each) else f", {_alive(each)} alive"
     return f"{score:.2f}, {own:.3g}{flow}{ends}; {_good(each)} of {len(each)} good"
 
