@@ -56,7 +56,7 @@ def _exponents(states: np.ndarray, slopes: np.ndarray, dt: float, flow: bool) ->
 
 
 def _directions(states: np.ndarray) -> np.ndarray:
-    """Return where a path goes at each state but for two at both ends: the slope of a quartic through five."""
+    """Return where a path goes at each state but two at both ends: the slope of a quartic through five."""
     times = np.arange(-2.0, 3.0)
     at_zero = np.linalg.inv(np.vander(times, increasing=True))[1]
     v = sum(at_zero[k] * states[k : len(states) - 4 + k] for k in range(5))
