@@ -209,8 +209,7 @@ def searched(data: Parts, seconds: float, seed: int) -> tuple[EchoState, dict[st
         for trials in (data.whole, data.fit)
     ]
     with np.errstate(over="ignore", invalid="ignore"):
-        again, before = (
-            judge_model(each, by_all, long_steps=_LONG, exponent=each.largest).key for each in ends
-        )
-    final = ends[int(before[:2] < again[:2])]
+        after, before = (judge_model(each, by_all, long_steps=_LONG, exponent=each.largest) for each in ends)
+    worse = after.key[:2] > before.key[:2] or (after.grade == "not usable" and after.loss > before.loss)
+    final = ends[int(worse)]
     return final, settings | {"candidates": number, "chosen": chosen, "all_rows": final is ends[0]}

@@ -45,13 +45,14 @@ def exponents(slopes: Sequence[np.ndarray], dt: float, path: np.ndarray | None =
     dim = slopes[0].shape[0]
     along = np.zeros((len(slopes), dim))
     if path is not None:
-        along[1:-1] = (path[2:] - path[:-2]) / np.linalg.norm(path[2:] - path[:-2], axis=1, keepdims=True)
+        v = 8.0 * (path[3:-1] - path[1:-3]) - (path[4:] - path[:-4])
+        along[2:-2] = v / np.linalg.norm(v, axis=1, keepdims=True)
     Q, sums = np.eye(dim)[:, int(path is not None) :], 0.0
-    for t, slope in enumerate(slopes[:-2]):
+    for t, slope in enumerate(slopes[:-3]):
         V = slope @ Q
         Q, R = np.linalg.qr(V - np.outer(along[t + 1], along[t + 1] @ V))
         sums = sums + np.log(np.abs(np.diag(R))) * (t >= ALIGN)
-    return sums / ((len(slopes) - 2 - ALIGN) * dt)
+    return sums / ((len(slopes) - 3 - ALIGN) * dt)
 
 
 def true_slopes(flow: Flow, states: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -104,7 +104,7 @@ def _flows(found: Results) -> str:
     columns = (
         "method | flows | models | good | alive | within 0.5 of the floor | exponent within 15 % "
         "| error of the largest exponent, median | of all exponents | of the Kaplan-Yorke dimension "
-        "| s of processor | with those of the card | good by these | within 15 % by these "
+        "| s of processor | with exponents of the card | good by these | within 15 % by these "
         "| their error, median"
     )
     rows = []
@@ -124,7 +124,9 @@ def _flows(found: Results) -> str:
     compared = [
         (who, _ahead(found, how)) for who, how in (("A search", "search"), ("One default model", "default"))
     ]
-    said = [f"{who} is ahead of the reservoir on {ahead}." for who, ahead in compared if ahead]
+    said = [
+        f"{who} is ahead of the better reservoir of each flow on {ahead}." for who, ahead in compared if ahead
+    ]
     words = f"\n\nAlive first, then in D_stsp: {' '.join(said)}" if said else ""
     methods, flows = ("default", "search", "reservoir"), []
     for name in sorted({name for name, _ in found}):

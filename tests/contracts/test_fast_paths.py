@@ -185,9 +185,13 @@ def test_tangents(model, gate_std, flow):
     outcomes = []
     for chosen in (carried.dispatch(ALRNN), carried.dispatch(object)):
         z, V, sums, speed = np.ones(5), np.eye(5)[:3].copy(), np.zeros((5, 3)), np.zeros(int(flow))
-        moving, growth = Moving(z, V, speed), Growth(3, 10, sums)
+        window = np.empty((0, 5))
+        if flow:
+            window = np.array(model.rollout(np.ones(2), 5).states)
+            z = window[2].copy()
+        moving, growth = Moving(z, V, speed, window), Growth(3, 10, sums)
         assert chosen(model, (gate_std, *noise), steps, moving, growth) == -1
-        outcomes.append((z, V, sums, speed))
+        outcomes.append((z, V, sums, speed, window))
     for one, other in zip(*outcomes, strict=True):
         close(one, other, 1e-9)  # orthonormal frames pass rounding on
 

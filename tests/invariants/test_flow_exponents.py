@@ -19,7 +19,7 @@ from palrnn import (
 from palrnn.coverage.truths import Switching
 from palrnn.data import make_system
 from palrnn.geometry import invariant_error_bars, model_bars
-from palrnn.invariants import samples_flow, scorecard
+from palrnn.invariants import DivergenceError, samples_flow, scorecard
 from palrnn.invariants.kernels import lyapunov as kernels
 
 
@@ -179,8 +179,8 @@ def test_a_learned_model_has_them_by_its_kernel_as_by_projection(learned):
         q = model.jacobian(states[t + 1]) @ (q / np.linalg.norm(q))
         q -= v[t] * (v[t] @ q)
         logs.append(np.log(np.linalg.norm(q)))
-    # the run begins at state 2
-    assert np.mean(logs[discard:]) / 0.01 == pytest.approx(found.largest, abs=0.02)
+    # the tangents begin at state 2, and are those of the states that a free run keeps
+    assert np.mean(logs[discard - 2 : discard - 2 + steps]) / 0.01 == pytest.approx(found.largest, abs=0.02)
 
 
 def test_a_learned_model_of_lorenz63_has_its_exponents(learned):
@@ -238,22 +238,64 @@ def test_what_has_no_path_of_its_own_is_refused(learned):
         lyapunov_spectrum(make_system("lorenz63"), flow=True)
 
 
+@pytest.mark.parametrize("discard", [2, 100])
+def test_a_run_diverges_at_the_same_step_as_that_of_the_map(discard):
+    turn = 1.05 * np.array([[np.cos(0.1), -np.sin(0.1)], [np.sin(0.1), np.cos(0.1)]])
+    spiral = ALRNN(np.zeros(2), turn, np.zeros(2), np.zeros((2, 2)), 0)
+    steps = []
+    for flow in (False, True):
+        with pytest.raises(DivergenceError) as error:
+            lyapunov_spectrum(spiral, np.ones(2), steps=1000, discard=discard, flow=flow)
+        steps.append(error.value.step)
+    assert steps[0] == steps[1] > 400
+    # one that a free run survives has invariants
+    x = np.random.default_rng(0).standard_normal((50, 2))
+    found = quantities_of_interest(
+        spiral, x, x1=np.ones(2), steps=steps[0] - 1 - discard, discard=discard, flow=True
+    )
+    assert found.diverged_at is None
+
+
+@pytest.mark.parametrize("column", [np.nan, 1.0])
+def test_a_column_that_says_nothing_is_no_flow(learned, column):
+    model, _, x = learned
+    silent = x[:500].copy()
+    silent[:, 1] = column
+    assert not samples_flow(model, silent)
+    with pytest.raises(ValueError, match="reference must"):
+        model_bars(_Same(model), silent, count=2, steps=100, dt=0.01)
+
+
+def test_a_score_card_and_error_bars_take_the_exponents_that_they_are_told(learned):
+    model, scale, x = learned
+    how = {"standardizer": scale, "dt": 0.01, "steps": 1000}
+    start = scale.transform(x[0])
+    for flow in (False, True):
+        given = {"steps": 1000, "dt": 0.01, "k": 1, "flow": flow}
+        true = lyapunov_spectrum(model, start, **given).largest
+        card = scorecard(model, x, k=1, flow=flow, long_steps=1000, pairs=2, **how)
+        assert card.hard.lyapunov is not None
+        assert card.hard.lyapunov.largest == pytest.approx(true, rel=1e-9)
+        bars = model_bars(_Same(model), x, count=2, flow=flow, **how)
+        assert bars.interval("exponent 1")[0] == pytest.approx(true, rel=1e-9)
+
+
+class _Same:
+    """Draws that are all the model."""
+
+    def __init__(self, model: ALRNN) -> None:
+        self.model = model
+
+    def sample(self, count: int, *, seed: int = 0) -> list[ALRNN]:
+        return [self.model] * count
+
+
 def test_error_bars_are_of_the_exponents_that_the_score_card_has(learned):
     model, scale, x = learned
-
-    class Same:
-        """Draws that are all the model."""
-
-        def __init__(self) -> None:
-            self.model = model
-
-        def sample(self, count: int, *, seed: int = 0) -> list[ALRNN]:
-            return [model] * count
-
     how = {"standardizer": scale, "steps": 1000, "dt": 0.01}
     given = {"steps": 1000, "dt": 0.01, "k": None, "flow": True}
     true = lyapunov_spectrum(model, scale.transform(x[0]), **given).exponents
-    bars = model_bars(Same(), x, count=2, **how)
+    bars = model_bars(_Same(model), x, count=2, **how)
     np.testing.assert_allclose([bars.interval(f"exponent {k}")[0] for k in (1, 2, 3)], true[:3], rtol=1e-9)
-    found = invariant_error_bars(Same(), x, draws=2, **how)
+    found = invariant_error_bars(_Same(model), x, draws=2, **how)
     np.testing.assert_allclose(found.lyapunov, true[0], rtol=1e-9)

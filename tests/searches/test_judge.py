@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from palrnn import ALRNN, Dataset, dstsp_floor
+from palrnn import ALRNN, Dataset, TrainConfig, dstsp_floor, lyapunov_spectrum, train
 from palrnn.data import lorenz63
 from palrnn.data.packing import pack, unpack
+from palrnn.invariants.viability import spread_rows
 from palrnn.searches.judge import Judgement, failed, judge_model
 from palrnn.searches.parts import blocks_for, parts, raw_training
 
@@ -194,6 +195,19 @@ def test_a_model_is_rough_by_what_its_map_and_the_flow_it_samples_differ():
     assert judge_model(spiral, parts([lorenz63(6000)[:, :2]]), long_steps=1000).rough == pytest.approx(
         0.0, abs=0.02
     )
+
+
+def test_a_trained_map_of_a_flow_has_slopes_that_jump_and_is_rough_by_that():
+    x = lorenz63(12_000, seed=1)
+    data = parts([x])
+    config = TrainConfig(latent_dim=20, gated=10, updates=1500, sequence_length=100)
+    model = train(data.fit, config).model
+    how = {"steps": 10_000, "discard": 1000, "dt": 1.0, "k": 1}
+    start = data.validation[spread_rows(data.validation, 10)][0]
+    of_map, of_flow = (lyapunov_spectrum(model, start, **how, flow=each).largest for each in (False, True))
+    found = judge_model(model, data, long_steps=1000).rough
+    assert found == pytest.approx(abs(of_map - of_flow) / max(of_map, of_flow), rel=1e-9)
+    assert found > 0.0
 
 
 def test_a_rough_model_has_the_larger_loss():

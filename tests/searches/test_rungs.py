@@ -29,14 +29,16 @@ def test_a_budget_that_trains_nobody_is_refused():
 
 
 def test_the_first_candidates_are_the_usual_settings_with_both_ways_of_forcing_and_a_large_model():
-    space = Space(columns=3, most_past=2500, tau=16)
+    space = Space(columns=3, most_past=2500, tau=16, input_noise=0.02)
     first, second, third = (space.candidate(k).config(10) for k in range(3))
     assert (first.latent_dim, first.gated, first.learning_rate) == (60, 40, 3e-3)
     assert first.forcing == Forcing.identity(16)
     assert second.forcing == Forcing.generalised(0.1)
     assert (second.latent_dim, second.gated) == (60, 40)
-    assert (third.latent_dim, third.gated, third.input_noise) == (96, 80, 0.05)
+    assert (third.latent_dim, third.gated, third.input_noise) == (96, 80, 0.02)
     assert third.forcing == Forcing.identity(16)
+    drawn = {space.candidate(k).config(10).input_noise for k in range(3, 60)}
+    assert drawn == {0.0, 0.01, 0.02, 0.04}
 
 
 def test_of_given_sizes_no_large_model_is_tried():

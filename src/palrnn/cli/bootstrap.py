@@ -39,7 +39,11 @@ def bootstrap_command(
     ] = None,
     block: Annotated[int | None, option("Rows of a block (two training sequences).", _WORK)] = None,
     member_updates: Annotated[
-        int | None, option("Updates of each model (blocks: a fifth of the first model's).", _WORK)
+        int | None,
+        option(
+            "Updates of each model (blocks: a fifth of the first model's; varied, reflected: a tenth).",
+            _WORK,
+        ),
     ] = None,
     seed: Annotated[int | None, option("The seed of the ensemble (0).", _WORK)] = None,
     workers: Annotated[int | None, option("Processes on this machine (one per core).", _WORK)] = None,

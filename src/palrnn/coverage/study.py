@@ -85,7 +85,8 @@ def coverage_study(
         for name, rows in tables.items():
             if rows:
                 write_table(place / f"{name}.csv", *from_records(rows), digits=6)
-        write_archive(store, tasks)
+        if compute:  # tables alone lose nothing that was computed by other rules
+            write_archive(store, tasks)
     return CoverageStudy(tally, tables)
 
 

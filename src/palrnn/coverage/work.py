@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from palrnn.coverage.methods import Work, block_length, drawn_models
-from palrnn.coverage.truths import dataset_seed, truth
+from palrnn.coverage.truths import Flow, dataset_seed, truth
 from palrnn.engine.checks import Floats
 from palrnn.engine.progress import quiet
 from palrnn.engine.seeds import kernel_seed
@@ -27,6 +27,8 @@ REFIT = Kind("refit", "palrnn.coverage.work:train_refit", ".safetensors", archiv
 BARS = Kind("bars", "palrnn.coverage.work:make_bars")
 #: To be raised when a method makes other bars of the same data: a study that goes on makes them again then.
 RULES = {"likelihood": 2, "observed": 2, "varied": 3, "reflected": 3}
+#: The same of the models of flows, and so of all that stands on them. 2: by SOAP, with the usual sizes.
+_FLOW_RULES = 2
 #: Of the intervals.
 LEVELS = (0.5, 0.9)
 
@@ -34,6 +36,8 @@ LEVELS = (0.5, 0.9)
 def model_task(name: str, noise: tuple[float, float], rows: int, number: int, updates: int) -> Task:
     """The model of data set ``number`` of a truth."""
     settings = {"truth": name, "process": noise[0], "observation": noise[1], "rows": rows, "number": number}
+    if isinstance(truth(name), Flow):
+        settings["flow rules"] = _FLOW_RULES
     label = f"{name} p{noise[0]:g} o{noise[1]:g} {rows} #{number + 1}"
     return Task(MODEL, settings | {"updates": updates}, cost=float(updates), label=label)
 

@@ -183,7 +183,7 @@ def bootstrap(
       ``settings``.
     - ``block``: rows of a block (None: two training sequences, at most a tenth of the data).
     - ``updates``: those of each model (None: a fifth of the first model's for blocks; a tenth, but at least
-      3000, for varied and reflected ones by SOAP; else, and never more than, all of them).
+      3000, for varied and reflected ones by SOAP; otherwise as many as the first model; never more).
     - ``workers``: processes on this machine (None: one per core; then scripts need the usual
       ``if __name__ == "__main__":``; with 1 none is started), or a Dask cluster at ``scheduler``. The result
       does not depend on them.

@@ -107,15 +107,16 @@ def model_bars(
     exponents: int = 3,
     columns: tuple[str, ...] | None = None,
     extra: Callable[[Any], Mapping[str, float]] | None = None,
+    flow: bool | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Bars:
     """Return figures of ``count`` models drawn from ``posterior``, against raw ``reference (T, N)``.
 
-    They are the ``exponents`` largest Lyapunov exponents (of the flow, where the reference samples one) and
-    the Kaplan-Yorke dimension per unit of time ``dt``, D_stsp, D_H, of up to four fixed points in the regions
-    that the model visits the raw position (by ``columns``) and the moduli of the largest eigenvalues, and
-    what ``extra(model)`` adds. A fixed point of a draw is the one nearest to the model's. Where draws have
+    They are the ``exponents`` largest Lyapunov exponents (of the ``flow``, by default where the reference
+    samples one) and the Kaplan-Yorke dimension per unit of time ``dt``, D_stsp, D_H, of up to four fixed
+    points in the regions that the model visits the raw position (by ``columns``) and the moduli of the
+    largest eigenvalues, and what ``extra(model)`` adds. A fixed point of a draw is the one nearest to the model's. Where draws have
     refits (``bootstrap(method="reflected")``), exponents, dimension and fixed points are reflected
     (`reflection`); distances to the reference stay.
     """
@@ -126,7 +127,8 @@ def model_bars(
     names = columns or tuple(f"x{k + 1}" for k in range(seen))
     models = [drift, *posterior.sample(as_int(count, "count", least=2), seed=seed)]
     how: dict[str, Any] = {"standardizer": scale, "steps": as_int(steps, "steps", least=20)}
-    how |= {"discard": discard, "dt": dt, "k": None, "seed": seed, "flow": samples_flow(drift, reference)}
+    how |= {"discard": discard, "dt": dt, "k": None, "seed": seed}
+    how["flow"] = samples_flow(drift, reference) if flow is None else flow
     most, followed = as_int(exponents, "exponents", least=1), None
     found, again, others = (list[dict[str, float]]() for _ in range(3))
     with listening(progress, "error bars") as report:

@@ -171,6 +171,7 @@ def invariant_error_bars(
     steps: int = 10_000,
     discard: int = 1000,
     dt: float = 0.01,
+    flow: bool | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> InvariantErrorBars:
@@ -187,10 +188,12 @@ def invariant_error_bars(
     how: dict[str, Any] = {"inputs": inputs, "standardizer": standardizer, "steps": steps}
     how |= {"discard": discard, "dt": dt, "seed": seed}
     found = np.full((len(models), 2), np.nan)
+    if flow is None:
+        flow = samples_flow(drift_of(posterior.model), reference)
     with listening(progress, "error bars") as report:
         for i, model in enumerate(models):
-            flow = samples_flow(model, reference)
-            result = quantities_of_interest(model, reference, flow=flow, **how)
+            across = flow and not isinstance(model, PALRNN)
+            result = quantities_of_interest(model, reference, flow=across, **how)
             if result.lyapunov is not None and result.dstsp is not None:
                 found[i] = result.lyapunov.largest, result.dstsp.value
             report(i + 1, len(models), {"lyapunov": float(found[i, 0])})

@@ -193,10 +193,11 @@ def lyapunov_spectrum(
     # random directions: those along the axes can be invariant, and then never see the others' growth; the
     # first are the same however many there are
     V = np.ascontiguousarray(np.linalg.qr(generator(seed, 1).standard_normal((k, dim)).T)[0].T)
-    _carry(run, V, discard, 0, discard + 1, np.zeros((1, k)))
+    align = max(0, discard - run.begun)
+    _carry(run, V, align, run.begun, align + 1, np.zeros((1, k)))
     block = math.ceil(steps / _TRACE_POINTS)
     sums = np.zeros((math.ceil(steps / block), k))
-    _carry(run, V, steps, discard, block, sums)
+    _carry(run, V, steps, run.begun + align, block, sums)
     return _summary(sums, steps, block, dt, dim, wanted, flow=flow)
 
 
@@ -237,9 +238,10 @@ Noises = tuple[float, Floats, Floats]
 
 
 class _Run(Protocol):
-    """A rollout that carries tangent vectors along; ``z`` is its current state."""
+    """A rollout that carries tangent vectors along; ``z`` is its current state, ``begun`` its first step."""
 
     z: Floats
+    begun: int
 
     def carry(self, V: Floats, steps: int, growth: Growth) -> int:
         """Take steps and add the logs of growth; return the step of divergence, or -1."""
@@ -265,12 +267,13 @@ class _ModelRun:
         if isinstance(model, PALRNN) and process_noise:
             self.z += model.start_noise.scaled(self.rng.standard_normal(drift.latent_dim))
         self.speed, self.window = np.zeros(int(flow)), np.empty((0, len(self.z)))
-        if flow:  # the run begins two steps later: the direction of its path is known from there
+        self.begun = _WINDOW // 2 if flow else 0
+        if flow:  # the direction of a path is known from its third state on
             run = free_run(drift, self.z[: drift.observed_dim], _WINDOW)
             if run.diverged_at is not None:
                 raise DivergenceError(run.diverged_at)
             self.window = np.array(run.states)
-            self.z = self.window[_WINDOW // 2].copy()
+            self.z = self.window[self.begun].copy()
 
     def carry(self, V: Floats, steps: int, growth: Growth) -> int:
         drift, gate_std = self.drift, 0.0
@@ -324,6 +327,8 @@ def _(drift: ALRNN, noises: Noises, steps: int, moving: Moving, growth: Growth) 
 
 
 class _SystemRun:
+    begun = 0
+
     def __init__(self, system: System, x1: ArrayLike | None, dt: float) -> None:
         self.system, self.dt, self.parameters = system, dt, np.array(system.parameters)
         # a start near an unstable fixed point takes thousands of steps to spiral away from it

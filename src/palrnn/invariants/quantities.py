@@ -37,11 +37,13 @@ def samples_flow(model: Surrogate | PALRNN, series: ArrayLike) -> bool:
     """Return whether free runs of a model of ``series (T, N)`` are samples of a flow.
 
     They are where nothing drives the series and each coordinate is nearly what it was a step before, but for
-    noise of observation (`noise_level`), so that three rows tell the direction of the path; runs of a
-    PAL-RNN, which has noise, are not.
+    noise of observation (`noise_level`), so that five rows tell the direction of the path; runs of a
+    PAL-RNN, which has noise, are not, nor are series with a column that does not vary.
     """
     x = as_series(series, "series", allow_nan=True)
     if isinstance(model, PALRNN) or input_dim(model) > 0 or len(x) < _FEWEST:
+        return False
+    if np.isnan(x).all(axis=0).any() or not (np.nanstd(x, axis=0) > 0).all():
         return False
     near = autocorrelation(x, 1)[1]
     clean = 1.0 - (noise_level(x) / np.nanstd(x, axis=0)) ** 2

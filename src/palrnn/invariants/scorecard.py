@@ -133,7 +133,7 @@ class Scorecard(Display):
             if run.map_lyapunov is not None:
                 true += f"; of the map {run.map_lyapunov.largest:.3g}"
             elif self.hard.map_lyapunov is not None:
-                true = ", of the map"
+                true += ", of the map"
             found += [
                 (f"D_stsp, {name}", f"{run.dstsp.value:.3g} (floor {self.dstsp_floor.median:.3g})"),
                 (f"D_H, {name}", f"{run.spectrum_distance:.3g} (floor {self.spectrum_floor.median:.3g})"),
@@ -175,6 +175,7 @@ def scorecard(
     protocol: str = "paper",
     starts: int = 10,
     long_steps: int = 100_000,
+    flow: bool | None = None,
     seed: int = 0,
 ) -> Scorecard:
     """Return every invariant of ``model`` with its floor or reference value.
@@ -186,7 +187,8 @@ def scorecard(
     ``discard``, floors of ``pairs`` pairs, ``k`` exponents, forecasts ``n`` steps ahead; from ``starts`` rows
     of the reference the model also runs for ``long_steps``. A driven model needs the series as reference, and
     its ``inputs (T, K)`` in the model's coordinates; they are repeated where a run outlasts them. Its
-    fixed points are those without input.
+    fixed points are those without input. ``flow`` says whether exponents of ``hard`` are those of the flow
+    that the reference samples; by default `samples_flow` does.
     """
     drift = drift_of(model)
     steps = as_int(steps, "steps", least=20)
@@ -218,7 +220,7 @@ def scorecard(
     asked = k if k is None or k == "dimension" else min(as_int(k, "k", least=1), drift.latent_dim)
     run["k"] = asked
     scale = standardizer or Standardizer(np.zeros(drift.observed_dim), np.ones(drift.observed_dim))
-    flow = samples_flow(drift, truth)
+    flow = samples_flow(drift, truth) if flow is None else bool(flow)
     hard = quantities_of_interest(drift, truth, flow=flow, **run)
     if flow and hard.lyapunov is not None:
         first = scale.transform(truth[first_whole_row(truth, "reference")])

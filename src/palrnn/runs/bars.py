@@ -31,6 +31,7 @@ from palrnn.geometry.gibbs import CALIBRATIONS
 from palrnn.geometry.itf import ForcedDivergenceError
 from palrnn.geometry.reflection import has_refits
 from palrnn.inference import FewPathsWarning, FilterDiedError
+from palrnn.invariants import samples_flow
 from palrnn.model import PALRNN, Forcing, drift_of
 
 if TYPE_CHECKING:
@@ -39,9 +40,20 @@ if TYPE_CHECKING:
 
 # a dense curvature of more parameters than this takes minutes; its leading part then speaks for it
 _DENSE, _LEADING = 1000, 200
+# of a true system, to tell whether it is sampled finely enough
+_ROWS = 2000
 #: To be raised when figures are measured otherwise: bars that were kept before are computed again then, and
 #: not shown. 2: exponents are of the flow, where the held-out rows sample one.
 RULES = 2
+
+
+def has_flow(run: Reconstruction) -> bool:
+    """Return whether exponents of ``run`` are those of a flow, in its score card and in its error bars alike.
+
+    The true system says so where it is known: the held-out rows may have too much noise to tell.
+    """
+    series = run.held if run.system is None else run.system.simulate(_ROWS, dt=run.dt or 1.0, discard=_ROWS)
+    return samples_flow(run.drift, series)
 
 
 def training_data(run: Reconstruction, data: Any = None) -> Dataset:
@@ -121,6 +133,7 @@ def measured(
         dt=run.dt or 1.0,
         columns=run.columns,
         extra=extra if settings.gap_rows else None,
+        flow=has_flow(run),
         progress=progress,
         **settings.model_dump(include={"count", "steps", "discard", "seed"}),
     )
@@ -132,6 +145,7 @@ def of_informations(
     """Return the invariants of models drawn from the Laplace posterior of each of ``informations``."""
     steps = min(10_000, max(1000, len(run.held)))
     how |= {"standardizer": run.standardizer, "steps": steps, "dt": run.dt or 1.0, "inputs": run.s}
+    how["flow"] = has_flow(run)
     return {
         name: invariant_error_bars(laplace(run.drift, found, prior_std=prior_std), run.held, **how)
         for name, found in informations.items()

@@ -187,6 +187,7 @@ class Reconstruction(RunState):
                 lyapunov=lyapunov,
                 k=chosen.exponents or "dimension",
                 n=ahead,
+                flow=bars.has_flow(self),
                 **chosen.model_dump(include=_HANDED_ON),
             )
 

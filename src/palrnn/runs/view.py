@@ -22,7 +22,7 @@ from palrnn.model.engine import codes
 from palrnn.report.registry import analyses
 from palrnn.report.view import Run
 from palrnn.runs.advice import advice
-from palrnn.runs.bars import RULES
+from palrnn.runs.bars import RULES, has_flow
 from palrnn.runs.fan import fan
 
 if TYPE_CHECKING:
@@ -94,8 +94,10 @@ def _kept_bars(run: Reconstruction) -> dict[str, Any] | None:
         kept = json.loads((run.folder.findings / "bars.json").read_text(encoding="utf-8"))
         found: dict[str, Any] = kept["found"]
         whole = all({"value", "low", "high"} <= figure.keys() for figure in found["figures"].values())
-        same = kept["key"]["model"] == run.fingerprint() and kept["key"].get("rules") == RULES
-        return found if whole and same else None
+        same = kept["key"]["model"] == run.fingerprint()
+        # bars of before the rules have the exponents of the map, which are still right where there is no flow
+        current = kept["key"].get("rules") == RULES or not has_flow(run)
+        return found if whole and same and current else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         # none were computed, or the file is damaged
         return None

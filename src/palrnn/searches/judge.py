@@ -5,7 +5,7 @@
 2. Of models that are good or fair, those of which every run moves on.
 3. Then the *loss*: D_stsp above its floor, five times D_H above its floor, six for the part of the starts
    that end, and, for samples of a flow, four times how rough the model is: by what part of the larger one its
-   largest exponent differs from that of the flow that it samples. They are one where slopes are right.
+   largest exponent differs from that of the flow that it samples. They are equal where slopes are right.
 4. Of equal losses, as models that all come to rest have, the smaller error ten steps ahead.
 
 Against noisy data the run gets noise of the level that the series is estimated to have, as in the scorecard:
@@ -179,11 +179,11 @@ def _rough(model: Surrogate, start: Floats, exponent: Exponent | None) -> float:
         return lyapunov_spectrum(model, start, **how).largest
 
     try:
-        own, across = largest(False), largest(True)
+        of_map, of_flow = largest(False), largest(True)
     except DivergenceError:
         return 1.0
-    most = max(own, across)
-    return float(min(1.0, abs(own - across) / most)) if most * steps > _GROWN else 0.0
+    most = max(of_map, of_flow)
+    return float(min(1.0, abs(of_map - of_flow) / most)) if most * steps > _GROWN else 0.0
 
 
 def failed(update: int, long_steps: int) -> Judgement:

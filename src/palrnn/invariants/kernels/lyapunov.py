@@ -77,9 +77,9 @@ def follow(V, speed, window):
         8 (z_{t+1} - z_{t-1}) - (z_{t+2} - z_{t-2}),    ``window (5, D)``: z_{t-2} to z_{t+2},
 
     is twelve times the derivative along the path but for terms of fifth order; two states alone err in the
-    third, which shear makes a tenth of an exponent of at a hundred samples to a turn. Its length is in parts
-    of the last one, ``speed (1,)``, which becomes this one: the growth of the row is that of the speed. At
-    rest there is no direction.
+    third, an error that shear turns into a tenth of an exponent at a hundred samples to a turn. Its length is
+    in parts of the last one, ``speed (1,)``, which becomes this one: the growth of the row is that of the
+    speed. At rest there is no direction.
     """
     length, size = 0.0, 0.0
     for i in range(window.shape[1]):
