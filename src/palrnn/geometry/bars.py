@@ -116,9 +116,9 @@ def model_bars(
     They are the ``exponents`` largest Lyapunov exponents (of the ``flow``, by default where the reference
     samples one) and the Kaplan-Yorke dimension per unit of time ``dt``, D_stsp, D_H, of up to four fixed
     points in the regions that the model visits the raw position (by ``columns``) and the moduli of the
-    largest eigenvalues, and what ``extra(model)`` adds. A fixed point of a draw is the one nearest to the model's. Where draws have
-    refits (``bootstrap(method="reflected")``), exponents, dimension and fixed points are reflected
-    (`reflection`); distances to the reference stay.
+    largest eigenvalues, and what ``extra(model)`` adds. A fixed point of a draw is the one nearest to the
+    model's. Where draws have refits (``bootstrap(method="reflected")``), exponents, dimension and fixed
+    points are reflected (`reflection`); distances to the reference stay.
     """
     as_instance(posterior, "posterior", ModelDraws)
     drift = drift_of(posterior.model)
