@@ -124,9 +124,7 @@ def _flows(found: Results) -> str:
     compared = [
         (who, _ahead(found, how)) for who, how in (("A search", "search"), ("One default model", "default"))
     ]
-    said = [
-        f"{who} is ahead of a flow's better reservoir on {ahead}." for who, ahead in compared if ahead
-    ]
+    said = [f"{who} is ahead of a flow's better reservoir on {ahead}." for who, ahead in compared if ahead]
     words = f"\n\nAlive first, then in D_stsp: {' '.join(said)}" if said else ""
     methods, flows = ("default", "search", "reservoir"), []
     for name in sorted({name for name, _ in found}):
