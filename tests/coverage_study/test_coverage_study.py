@@ -12,7 +12,7 @@ from palrnn.coverage.reservoir import reservoir_ensemble
 from palrnn.coverage.settings import SCALES, load_settings
 from palrnn.coverage.study import study_tasks
 from palrnn.coverage.truths import identified, truth
-from palrnn.coverage.work import dataset_seed, make_bars
+from palrnn.coverage.work import RULES, dataset_seed, make_bars, model_task
 from palrnn.data import Standardizer, lorenz63
 from palrnn.geometry.bars import draws_interval
 from palrnn.geometry.reflection import reflected
@@ -100,6 +100,22 @@ def test_a_clone_does_not_train_the_models_of_bars_that_are_there(tiny, tmp_path
         (clone / name).write_bytes((tmp_path / "run" / name).read_bytes())
     again = coverage_study(clone, workers=1)
     assert (again.tally.before, again.tally.done) == (2, 0)
+
+
+def test_tables_alone_lose_nothing_that_other_rules_have_made(tiny, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    coverage_study(folder, scale=tiny, workers=1)
+    kept = (folder / "records.zip").read_bytes()
+    monkeypatch.setitem(RULES, "likelihood", 99)
+    again = coverage_study(folder, workers=1, compute=False)
+    assert {row["method"] for row in again.tables["methods"]} == {"sandwich", "blocks"}
+    assert (folder / "records.zip").read_bytes() == kept
+
+
+def test_models_of_flows_are_numbered_by_how_they_are_made_and_those_of_maps_are_not():
+    of_flow, of_map = (model_task(name, (0.0, 0.1), 400, 0, 20) for name in ("rossler", "alrnn"))
+    assert of_flow.settings["flow rules"] >= 2
+    assert "flow rules" not in of_map.settings  # what was computed of maps is still theirs
 
 
 def test_tables_are_written_between_the_marks_of_a_page(tiny, tmp_path):

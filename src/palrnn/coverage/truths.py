@@ -160,7 +160,8 @@ class Flow(Truth):
         return add_observation_noise(states, observation, seed=seed)
 
     def training(self, updates: int, rows: int) -> TrainConfig:
-        """Return how a model of it is trained: as by `palrnn.reconstruct`, but for the updates."""
+        """Return how a model of it is trained: as `palrnn.reconstruct` trains one of clean data, but for the
+        updates and tau; varied models draw their own input noise and forcing."""
         return TrainConfig(
             input_noise=0.02,
             forcing=Forcing.identity(self.tau),
