@@ -16,12 +16,16 @@ import math
 import numpy as np
 
 from palrnn.engine.kernel import kernel
+from palrnn.engine.lanes import lane_count, load, mul, store
 from palrnn.engine.products import copy, product
+from palrnn.engine.vector_code import LANES, emitted
 from palrnn.inference.kernels.noise import GATES, fill_normals, stream_key
 from palrnn.inference.kernels.one_belief import combine, condition, predict, transition
 
 # draws that are carried backwards together: few enough for the first-level cache
 GROUP = 64
+# the vectors of a row that are summed side by side in registers
+COLUMNS = 8
 
 
 @kernel
@@ -35,6 +39,36 @@ def trace(ancestors, last, lineages):
             slot = ancestors[t, slot]
 
 
+@emitted
+def _reduce_tile(code, matrix, width, row, first, columns, factors, size):
+    """Some vectors of `reduce_row`, from number ``first`` of the row on."""
+    above, column = code.at(matrix, first), code.at(factors, row)
+    place = code.at(above, code.product(row, width))
+
+    def write(_, tile_columns):
+        def term(k, running):
+            factor = code.broadcast(code.entry(column, code.product(k, size)))
+            ahead = code.load_row(code.at(above, code.product(k, width)), LANES, tile_columns)
+            return [[code.subtract_product(s, factor, x) for s, x in zip(running[0], ahead, strict=True)]]
+
+        sums = [code.load_row(place, LANES, tile_columns)]
+        code.store_row(code.accumulate(sums, row, term)[0], place, LANES)
+
+    code.for_each_size(1, columns, [1] * COLUMNS, write)
+
+
+@kernel
+def reduce_row(matrix, row, first, factors):
+    """matrix[row] -= sum_{k < row} factors[k, row] matrix[k], from number ``first`` of the row on.
+
+    ``matrix (D, K)``, ``factors (D, D)``; the numbers of a row and ``first`` are multiples of 8.
+    """
+    width, size = matrix.shape[1], factors.shape[1]
+    for at in range(first, width, COLUMNS * LANES):
+        columns = min(COLUMNS, (width - at) // LANES)
+        _reduce_tile(matrix, width, row, at, columns, factors, size)
+
+
 @kernel
 def factorise(matrix):
     """Replace ``matrix (D, D)`` by upper triangular U with U^T U equal to it (Cholesky), in place.
@@ -42,16 +76,13 @@ def factorise(matrix):
     A direction without variance gives a row of zeros. D is a multiple of 8.
     """
     dim = matrix.shape[0]
-    for k in range(dim):
-        pivot = matrix[k, k]
+    for i in range(dim):
+        # whole vectors of 8, from the one with the diagonal on
+        start = i // 8 * 8
+        reduce_row(matrix, i, start, matrix)
+        pivot, at = matrix[i, i], i * dim + start
         scale = 1.0 / math.sqrt(pivot) if pivot > 0.0 else 0.0
-        row = k * dim
-        combine(matrix, row, scale, matrix, row, 0.0, matrix, row, dim)
-        for i in range(k + 1, dim):
-            # whole vectors of 8, from the one with the diagonal on
-            start = i // 8 * 8
-            at = i * dim + start
-            combine(matrix, at, 1.0, matrix, at, -matrix[k, i], matrix, row + start, dim - start)
+        combine(matrix, at, scale, matrix, at, 0.0, matrix, at, dim - start)
     for i in range(dim):
         for j in range(i):
             matrix[i, j] = 0.0
@@ -62,39 +93,31 @@ def solve_transposed(V, rows):
     """rows <- V^(-T) rows for upper triangular ``V (D, D)`` and ``rows (D, K)``, K a multiple of 8."""
     wide = rows.shape[1]
     for i in range(V.shape[0]):
-        for k in range(i):
-            combine(rows, i * wide, 1.0, rows, i * wide, -V[k, i], rows, k * wide, wide)
+        reduce_row(rows, i, 0, V)
         combine(rows, i * wide, 1.0 / V[i, i], rows, i * wide, 0.0, rows, i * wide, wide)
 
 
 @kernel
-def backward_kernel(system, U, B, S, pair, backward):
+def backward_kernel(system, U, B, S, backward):
     """F^T and G^T (see the module) into the upper and lower half of ``backward (2 D, D)``.
 
-    ``U (D, D)`` and ``B (D, D)`` = U J^T, not scaled yet, are used up; ``S (D, D)`` and ``pair (D, 2 D)`` are
-    scratch.
+    ``U (D, D)`` and ``B (D, D)`` = U J^T, not scaled yet, are used up; ``S (D, D)`` is scratch.
     """
     # taken out of its tuple once: each time costs as much as a row
     dim, precision = U.shape[0], system.precision
     for i in range(dim):
-        for j in range(dim):
-            B[i, j] *= precision[j]
+        for j in range(0, dim, lane_count(B)):
+            store(B, i * dim + j, mul(load(B, i * dim + j), load(precision, j)))
     product(B, B.T, S)
     for i in range(dim):
         S[i, i] += 1.0
     factorise(S)
-    for i in range(dim):
-        copy(U[i], pair[i, :dim])
-        copy(B[i], pair[i, dim:])
-    solve_transposed(S, pair)
-    for i in range(dim):
-        copy(pair[i, :dim], U[i])
-        copy(pair[i, dim:], B[i])
+    solve_transposed(S, U)
+    solve_transposed(S, B)
     copy(U, backward[:dim])
     product(B.T, U, S)
     for i in range(system.latent_dim):
-        for j in range(dim):
-            backward[dim + i, j] = precision[i] * S[i, j]
+        combine(backward, (dim + i) * dim, precision[i], S, i * dim, 0.0, S, i * dim, dim)
 
 
 @kernel
@@ -108,7 +131,6 @@ def walk(system, x, codes, inputs, first, path):
     steps = codes.shape[0]
     dim, latent, gated = system.A.shape[0], system.latent_dim, system.gate.shape[0]
     Jt, U, B, S = np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim)), np.empty((dim, dim))
-    pair = np.empty((dim, 2 * dim))
     mean, cov = path.filtered_mean[first].copy(), path.filtered_cov[first].copy()
     loglik = 0.0
     for t in range(first, steps):
@@ -119,7 +141,7 @@ def walk(system, x, codes, inputs, first, path):
         factorise(U)
         product(U, Jt, B)
         predict(system, t, Jt, B, mean, cov)
-        backward_kernel(system, U, B, S, pair, path.backward[t])
+        backward_kernel(system, U, B, S, path.backward[t])
         copy(mean, path.predicted[t + 1])
         loglik += condition(mean, cov, 0, x[t + 1], system.observation, False, latent)
         copy(mean, path.filtered_mean[t + 1])
