@@ -13,8 +13,9 @@ from oracles.rehearsal import FAIL, SUM, chain
 
 from palrnn.engine.files import append_line
 from palrnn.sweeps import Job, Kind, Outcome, Store, Task, closure, execute
-from palrnn.sweeps.status import seconds_left
+from palrnn.sweeps.status import computation_rows, seconds_left
 from palrnn.sweeps.store import line_bytes, read_lines
+from palrnn.sweeps.task import machine
 
 
 def job_of(task: Task, inputs: dict[str, bytes] | None = None, **changes: str) -> Job:
@@ -99,6 +100,32 @@ def test_every_run_counts_once_however_it_ended(tmp_path) -> None:
     with store.session():
         store.beat([], workers=3, engine="local")
     assert [run["workers"] for run in Store(tmp_path).sessions()] == [2, 3]
+
+
+def test_the_wall_time_of_each_purpose_is_told_with_its_machine(tmp_path) -> None:
+    store = Store(tmp_path)
+    for purpose, seconds in (("paper", 100.0), ("readings", 20.0), ("paper", 7.0)):
+        with store.session():
+            store._started -= seconds
+            store.beat([], workers=2, engine="local", purpose=purpose)
+    # and a run from before purposes and machines were kept
+    old = {"pid": 1, "host": "a", "engine": "local", "workers": 2, "started": 0.0, "heartbeat": 5.0}
+    append_line(tmp_path / "sessions.jsonl", line_bytes(old | {"running": []}))
+    rows = {(row["part"], row["machine"]): row for row in computation_rows(store, {})}
+    assert {row["what"] for row in rows.values()} == {"wall time, local, 2 workers"}
+    assert rows["paper", machine()]["count"] == 2
+    # starts and signs of life are kept to a tenth of a second
+    assert rows["paper", machine()]["seconds"] == pytest.approx(107.0, abs=1.0)
+    assert rows["readings", machine()]["seconds"] == pytest.approx(20.0, abs=0.5)
+    assert rows["", ""]["seconds"] == 5.0
+
+
+def test_the_machine_says_how_wide_its_registers_are(monkeypatch) -> None:
+    for wide, end in ((True, " cores, AVX-512"), (False, " cores")):
+        machine.cache_clear()
+        monkeypatch.setattr("palrnn.sweeps.task.has_wide_registers", lambda wide=wide: wide)
+        assert machine().endswith(end)
+    machine.cache_clear()
 
 
 def test_asking_for_the_status_does_not_turn_a_run_away(tmp_path) -> None:

@@ -78,7 +78,13 @@ def coverage_study(
             missing = [task for task in tasks if task.kind.archived and not store.has(task)]
             before = sum(store.has(task) for task in tasks)
             tally = run_tasks(
-                missing, store, engine, retry_failed=retry_failed, close=False, progress=progress
+                missing,
+                store,
+                engine,
+                retry_failed=retry_failed,
+                close=False,
+                purpose="coverage",
+                progress=progress,
             )
             tally = replace(tally, before=before)
         tables = study_tables(settings, store)

@@ -63,7 +63,7 @@ def reproduce(
         restore_results(preset, store)
         whole = study in ("all", "paper")
         tasks = study_tasks(preset.of_paper if study == "paper" else preset, None if whole else [study])
-        tally = run(tasks, store, engine, retry_failed=retry_failed, progress=progress)
+        tally = run(tasks, store, engine, retry_failed=retry_failed, purpose=study, progress=progress)
         return Reproduction(tally, _report(preset, place, page))
 
 

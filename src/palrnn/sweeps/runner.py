@@ -92,26 +92,30 @@ def run(
     *,
     retry_failed: bool = False,
     close: bool = True,
+    purpose: str = "",
     progress: Progress | None = None,
 ) -> Tally:
     """Get every task done that has no result yet, in order, as far as their needs allow.
 
     A task that fails is recorded and does not stop the others; one that failed before is tried again only
     with ``retry_failed``. Interrupting loses the tasks under way and nothing else. With ``close`` the engine
-    ends with the last task; without, whoever made it closes it, and more tasks may follow.
+    ends with the last task; without, whoever made it closes it, and more tasks may follow. The folder keeps
+    the ``purpose`` of a run beside its wall time and its machine.
     """
     plan = closure(tasks)
     try:
         with store.session(), listening(progress, "tasks") as report:
-            return _Run(plan, store, engine, retry_failed).until_done(report)
+            return _Run(plan, store, engine, retry_failed, purpose).until_done(report)
     finally:
         if close:
             engine.close()
 
 
 class _Run:
-    def __init__(self, plan: list[Task], store: Store, engine: Engine, retry_failed: bool) -> None:
-        self.plan, self.store, self.engine = plan, store, engine
+    def __init__(
+        self, plan: list[Task], store: Store, engine: Engine, retry_failed: bool, purpose: str
+    ) -> None:
+        self.plan, self.store, self.engine, self.purpose = plan, store, engine, purpose
         self.done = {task for task in plan if store.has(task)}
         self.before = len(self.done)
         self.failed: set[Task] = set()
@@ -168,7 +172,7 @@ class _Run:
     def _beat(self, report: Progress, last: bool = False) -> None:
         if last or self.store.due():
             busy = [self.flying[hash] for hash in self.engine.running() if hash in self.flying]
-            self.store.beat(busy, workers=self.engine.workers, engine=self.engine.name)
+            self.store.beat(busy, workers=self.engine.workers, engine=self.engine.name, purpose=self.purpose)
             left = seconds_left(self.store, self.plan, self.engine.workers)
             self.figures = {} if left is None else {"minutes left": left / 60}
         figures = self.figures | ({"failed": len(self.failed)} if self.failed else {})

@@ -32,7 +32,8 @@ def computation_rows(store: Store, parts: Mapping[str, Iterable[Task]]) -> list[
     """Return tasks and seconds by part of the work, kind and machine, and the wall time of all runs here.
 
     A task of several parts counts with the first. ``processor`` is the time of the cores, of those tasks
-    (their number is ``timed``) whose worker has told it.
+    (their number is ``timed``) whose worker has told it. A wall time is of one purpose, engine and machine;
+    the part is the purpose, and both are empty for runs from before they were kept.
     """
     timings = store.timings()
     spent: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
@@ -49,7 +50,7 @@ def computation_rows(store: Store, parts: Mapping[str, Iterable[Task]]) -> list[
         name = f"wall time, {run['engine']}, {count} worker{'' if count == 1 else 's'}"
         # the clock may have been set back meanwhile
         note = {"seconds": max(0.0, run["heartbeat"] - run["started"])}
-        by_engine.setdefault(("", name, ""), []).append(note)
+        by_engine.setdefault((run.get("purpose", ""), name, run.get("machine", "")), []).append(note)
     rows = []
     for (part, what, machine), notes in [*spent.items(), *sorted(by_engine.items())]:
         busy = [note["processor"] for note in notes if "processor" in note]

@@ -25,7 +25,7 @@ from typing import Any
 from palrnn.engine.files import append_line, subfolder, write_bytes, write_json
 from palrnn.engine.folders import writable_folder
 from palrnn.engine.locks import lock_holder
-from palrnn.sweeps.task import Outcome, Task
+from palrnn.sweeps.task import Outcome, Task, machine
 
 TIMINGS, SESSIONS = "timings.jsonl", "sessions.jsonl"
 #: A run without a sign of life for this long is taken for dead when it is on another machine.
@@ -123,16 +123,19 @@ class Store:
         """Whether the last sign of life is ``every`` seconds old."""
         return abs(time.time() - self._beat) >= every
 
-    def beat(self, running: Sequence[Task], *, workers: int, engine: str) -> None:
-        """Give a sign of life with what is under way."""
+    def beat(self, running: Sequence[Task], *, workers: int, engine: str, purpose: str = "") -> None:
+        """Give a sign of life with what is under way, for what purpose, and on which machine."""
         self._beat = now = time.time()
         names = [{"hash": task.hash, "kind": task.kind.name, "label": task.label} for task in running]
         here = {"pid": os.getpid(), "host": platform.node(), "engine": engine, "workers": workers}
+        here |= {"purpose": purpose, "machine": machine()}
         times = {"started": round(self._started, 1), "heartbeat": round(now, 1)}
         write_json(self._run_path, here | times | {"running": names})
 
     def run(self) -> dict[str, Any]:
         """The last sign of life: pid, host, engine, workers, started, heartbeat, running; empty if none.
+
+        And, since they are kept, the purpose and the machine.
 
         One that makes no sense, in a folder from somebody else, is none.
         """

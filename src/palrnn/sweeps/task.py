@@ -23,7 +23,7 @@ from typing import Any
 import palrnn
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.plain import plain
-from palrnn.engine.processors import available_processors
+from palrnn.engine.processors import available_processors, has_wide_registers
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,9 @@ def json_bytes(value: Any) -> bytes:
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """The processor of this machine and how many of its cores this process may use."""
+    """The processor of this machine, how many of its cores this process may use, and how wide they are."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.is_file() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return (
-        f"{names[0] if names else platform.processor() or platform.machine()}, {available_processors()} cores"
-    )
+    name = names[0] if names else platform.processor() or platform.machine()
+    return f"{name}, {available_processors()} cores{', AVX-512' if has_wide_registers() else ''}"
