@@ -225,7 +225,58 @@ def test_a_series_that_jumps_and_a_model_with_noise_have_those_of_the_map(learne
     assert samples_flow(model, noisy)
     assert not samples_flow(model, x[::10])
     assert not samples_flow(PALRNN(model, 0.1, 0.1, 0.1), x)
-    assert quantities_of_interest(model, x, standardizer=scale, steps=500).map_lyapunov is None
+    spectra = quantities_of_interest(model, x, standardizer=scale, steps=500).lyapunov
+    assert spectra is not None
+    assert not spectra.flow
+
+
+def _tent_sum(rate: float) -> ALRNN:
+    """Return a chaotic map and a sum of what it gives that forgets slowly, y' = rate y + x / 10; y is seen.
+
+    x' = 1 - 1.8 |x| of units y, x, relu(x).
+    """
+    W = np.zeros((3, 3))
+    # |x| = 2 relu(x) - x, with relu(x) what the gated copy of x gives
+    W[1, 1], W[1, 2] = 1.8, -3.6
+    W[2, 1], W[2, 2] = 1.8, -3.6
+    W[0, 1] = 0.1
+    return ALRNN(np.array([rate, 0.0, 0.0]), W, np.array([0.0, 1.0, 1.0]), np.eye(3)[:, :1], 1)
+
+
+@pytest.mark.parametrize("rate", [0.98, 0.99])
+def test_sums_of_a_map_are_smooth_but_no_path(rate):
+    model = _tent_sum(rate)
+    y = model.rollout(np.array([0.0]), 8000).states[1000:, :1]
+    near = np.corrcoef(y[1:, 0], y[:-1, 0])[0, 1]
+    assert near > 0.85  # as smooth as samples of a flow, by this
+    assert not samples_flow(model, y)
+    # the tent's slopes are 1.8: its exponent is the largest of the map, by a flow's it would be far less
+    card = scorecard(model, y, dt=1.0, steps=2000, long_steps=1000, pairs=2)
+    assert card.hard.lyapunov is not None
+    assert not card.hard.lyapunov.flow
+    assert card.hard.lyapunov.largest == pytest.approx(np.log(1.8), abs=1e-6)
+    wrong = lyapunov_spectrum(model, y[0], steps=2000, dt=1.0, flow=True).largest
+    assert wrong < 0.7 * np.log(1.8)
+
+
+def test_a_cycle_of_three_steps_is_no_path(learned):
+    _, scale, x = learned
+    turn = np.array([[np.cos(2.1), -np.sin(2.1)], [np.sin(2.1), np.cos(2.1)]])
+    jumping = ALRNN(np.zeros(2), turn, np.zeros(2), np.eye(2), 0)
+    assert not samples_flow(jumping, scale.transform(x)[:, :2])
+
+
+def test_a_model_that_rests_or_diverges_says_nothing_against_smooth_data(learned):
+    _, scale, x = learned
+    for rate in (0.5, 3.0):
+        assert samples_flow(ALRNN(np.full(3, rate), np.zeros((3, 3)), np.zeros(3), np.eye(3), 0), x, scale)
+
+
+def test_gaps_hide_no_flow(learned):
+    model, scale, x = learned
+    gaps = x[:3000].copy()
+    gaps[np.random.default_rng(2).random(gaps.shape) < 0.1] = np.nan
+    assert samples_flow(model, gaps, scale)
 
 
 def test_what_has_no_path_of_its_own_is_refused(learned):
@@ -238,7 +289,7 @@ def test_what_has_no_path_of_its_own_is_refused(learned):
         lyapunov_spectrum(make_system("lorenz63"), flow=True)
 
 
-@pytest.mark.parametrize("discard", [2, 100])
+@pytest.mark.parametrize("discard", [0, 1, 2, 100])
 def test_a_run_diverges_at_the_same_step_as_that_of_the_map(discard):
     turn = 1.05 * np.array([[np.cos(0.1), -np.sin(0.1)], [np.sin(0.1), np.cos(0.1)]])
     spiral = ALRNN(np.zeros(2), turn, np.zeros(2), np.zeros((2, 2)), 0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -203,16 +201,41 @@ def test_a_trained_map_of_a_flow_has_slopes_that_jump_and_is_rough_by_that():
     config = TrainConfig(latent_dim=20, gated=10, updates=1500, sequence_length=100)
     model = train(data.fit, config).model
     how = {"steps": 10_000, "discard": 1000, "dt": 1.0, "k": 1}
-    start = data.validation[spread_rows(data.validation, 10)][0]
-    of_map, of_flow = (lyapunov_spectrum(model, start, **how, flow=each).largest for each in (False, True))
-    found = judge_model(model, data, long_steps=1000).rough
-    assert found == pytest.approx(abs(of_map - of_flow) / max(of_map, of_flow), rel=1e-9)
-    assert found > 0.0
+    by_start = []
+    for start in data.validation[spread_rows(data.validation, 10)][[0, 4, 8]]:
+        of_map, of_flow = (
+            lyapunov_spectrum(model, start, **how, flow=each).largest for each in (False, True)
+        )
+        by_start.append(abs(of_map - of_flow) / max(of_map, of_flow))
+    found = judge_model(model, data, long_steps=1000)
+    assert found.rough == pytest.approx(np.median(by_start), rel=1e-9)
+    assert found.rough > 0.0
+    smooth = judge_model(model, data, long_steps=1000, exponent=lambda *_: 0.01)
+    assert smooth.rough == 0.0
+    assert found.loss - smooth.loss == pytest.approx(4.0 * found.rough, abs=1e-9)
 
 
-def test_a_rough_model_has_the_larger_loss():
-    found = judge_model(_two_rates(0.999), parts([lorenz63(6000)]), long_steps=1000)
-    assert replace(found, rough=0.5).loss == pytest.approx(replace(found, rough=0.0).loss + 2.0)
+def test_one_start_that_ends_elsewhere_does_not_decide_how_rough_a_model_is():
+    data = parts([lorenz63(6000)])
+    first = data.validation[spread_rows(data.validation, 10)][0]
+
+    def told(start, steps, flow):
+        if (start == first).all():
+            return 0.0
+        return 0.006 if flow else 0.008
+
+    assert judge_model(_two_rates(0.999), data, long_steps=1000, exponent=told).rough == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("largest", "part"), [(4.9e-4, 0.0), (5.5e-4, 0.1), (7.5e-4, 0.5), (2e-3, 1.0)])
+def test_how_rough_a_model_is_comes_to_count_where_chaos_begins(largest, part):
+    data = parts([lorenz63(6000)])
+
+    def told(start, steps, flow):
+        return 0.5 * largest if flow else largest
+
+    rough = judge_model(_two_rates(0.999), data, long_steps=1000, exponent=told).rough
+    assert rough == pytest.approx(0.5 * part, abs=1e-9)
 
 
 def test_models_of_maps_are_not_asked_for_the_exponents_of_a_flow():

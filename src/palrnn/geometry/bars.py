@@ -29,13 +29,15 @@ class Bars:
     """Figures of a model and of the models drawn around it by some ``method``.
 
     ``values (q,)`` are those of the model, ``draws (n, q)`` those of the draws, by ``names``; NaN where a
-    model has no answer, because it diverged or has no such fixed point.
+    model has no answer, because it diverged or has no such fixed point. ``flow`` says that exponents and
+    dimension are of the flow that the models sample.
     """
 
     method: str
     names: tuple[str, ...]
     values: Floats = field(repr=False)
     draws: Floats = field(repr=False)
+    flow: bool = False
 
     def interval(self, name: str, coverage: float = 0.9) -> tuple[float, float]:
         """Return the central interval of a figure over the draws that have it; NaN if fewer than half do.
@@ -51,7 +53,8 @@ class Bars:
         for k, name in enumerate(self.names):
             low, high = self.interval(name)
             figures[name] = {"value": self.values[k], "low": low, "high": high, "draws": self.draws[:, k]}
-        found = {"method": self.method, "coverage": 0.9, "models": len(self.draws), "figures": figures}
+        found = {"method": self.method, "coverage": 0.9, "models": len(self.draws)}
+        found |= {"flow": self.flow, "figures": figures}
         values: dict[str, Any] = plain(found)
         return values
 
@@ -62,7 +65,7 @@ class Bars:
         columns = [np.array(each["draws"], dtype=np.float64) for each in figures.values()]
         model = np.array([each["value"] for each in figures.values()], dtype=np.float64)
         draws = np.stack(columns, axis=1) if columns else np.empty((values["models"], 0))
-        return cls(values["method"], tuple(figures), model, draws)
+        return cls(values["method"], tuple(figures), model, draws, bool(values.get("flow", False)))
 
     def __repr__(self) -> str:
         lines = [f"Bars({len(self.draws)} models by {self.method!r}, 90 % intervals:"]
@@ -128,7 +131,7 @@ def model_bars(
     models = [drift, *posterior.sample(as_int(count, "count", least=2), seed=seed)]
     how: dict[str, Any] = {"standardizer": scale, "steps": as_int(steps, "steps", least=20)}
     how |= {"discard": discard, "dt": dt, "k": None, "seed": seed}
-    how["flow"] = samples_flow(drift, reference) if flow is None else flow
+    how["flow"] = samples_flow(drift, reference, scale) if flow is None else flow
     most, followed = as_int(exponents, "exponents", least=1), None
     found, again, others = (list[dict[str, float]]() for _ in range(3))
     with listening(progress, "error bars") as report:
@@ -160,7 +163,7 @@ def model_bars(
         table[1:] = draws
     beside = tuple(dict.fromkeys(name for figures in others for name in figures))
     table = np.concatenate([table, _table(others, beside)], axis=1)
-    return Bars(method, (*order, *beside), table[0], table[1:])
+    return Bars(method, (*order, *beside), table[0], table[1:], bool(how["flow"]))
 
 
 def _table(found: list[dict[str, float]], names: tuple[str, ...]) -> Floats:

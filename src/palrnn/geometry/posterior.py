@@ -189,7 +189,7 @@ def invariant_error_bars(
     how |= {"discard": discard, "dt": dt, "seed": seed}
     found = np.full((len(models), 2), np.nan)
     if flow is None:
-        flow = samples_flow(drift_of(posterior.model), reference)
+        flow = samples_flow(drift_of(posterior.model), reference, standardizer)
     with listening(progress, "error bars") as report:
         for i, model in enumerate(models):
             across = flow and not isinstance(model, PALRNN)

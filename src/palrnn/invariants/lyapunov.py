@@ -65,6 +65,7 @@ class LyapunovSpectrum:
     ``exponents (k,)``; ``stderr (k,)`` from the slow changes of growth between stretches; ``trace (n, k)``,
     the estimate after each of ``times (n,)``; ``dimension``, the number of exponents the system has. A
     direction that some Jacobian annihilates has the exponent -inf (with standard error 0), never NaN.
+    ``flow`` says that they are of the flow that a model samples, and not of the map that it is.
     """
 
     exponents: Floats
@@ -72,6 +73,7 @@ class LyapunovSpectrum:
     trace: Floats
     times: Floats
     dimension: int
+    flow: bool = False
 
     @property
     def largest(self) -> float:
@@ -105,7 +107,8 @@ class LyapunovSpectrum:
         more = f", ... ({len(self.exponents)} of {self.dimension})" if len(self.exponents) > 4 else ""
         dimension = self.kaplan_yorke
         words = "not reached" if dimension is None else f"{dimension:.4g}"
-        return f"LyapunovSpectrum({shown}{more}; Kaplan-Yorke dimension {words})"
+        of = " of the flow" if self.flow else ""
+        return f"LyapunovSpectrum({shown}{more}{of}; Kaplan-Yorke dimension {words})"
 
 
 def neutral_part(exponents: Floats, time: float) -> float:
@@ -195,6 +198,8 @@ def lyapunov_spectrum(
     V = np.ascontiguousarray(np.linalg.qr(generator(seed, 1).standard_normal((k, dim)).T)[0].T)
     align = max(0, discard - run.begun)
     _carry(run, V, align, run.begun, align + 1, np.zeros((1, k)))
+    # tangents end with the states of the free run, also where these begin before a direction is known
+    steps -= max(0, run.begun - discard)
     block = math.ceil(steps / _TRACE_POINTS)
     sums = np.zeros((math.ceil(steps / block), k))
     _carry(run, V, steps, run.begun + align, block, sums)
@@ -370,7 +375,7 @@ def _summary(
     exponents, stderr, trace = trace[-1][order], stderr[order], np.ascontiguousarray(trace[:, order])
     for array in (exponents, stderr, trace, times):
         array.flags.writeable = False
-    return LyapunovSpectrum(exponents, stderr, trace, times, dim)
+    return LyapunovSpectrum(exponents, stderr, trace, times, dim, flow)
 
 
 def _standard_error(blocks: Floats) -> Floats:

@@ -220,7 +220,7 @@ def scorecard(
     asked = k if k is None or k == "dimension" else min(as_int(k, "k", least=1), drift.latent_dim)
     run["k"] = asked
     scale = standardizer or Standardizer(np.zeros(drift.observed_dim), np.ones(drift.observed_dim))
-    flow = samples_flow(drift, truth) if flow is None else bool(flow)
+    flow = samples_flow(drift, truth, scale) if flow is None else bool(flow)
     hard = quantities_of_interest(drift, truth, flow=flow, **run)
     if flow and hard.lyapunov is not None:
         first = scale.transform(truth[first_whole_row(truth, "reference")])
@@ -294,6 +294,7 @@ def _run_dict(found: Quantities) -> dict[str, Any]:
         "exponents": None if exponents is None else _numbers(exponents.exponents),
         "exponents_stderr": None if exponents is None else _numbers(exponents.stderr),
         "kaplan_yorke": None if exponents is None else exponents.kaplan_yorke,
+        "flow": None if exponents is None else exponents.flow,
         "map_exponents": None if found.map_lyapunov is None else _numbers(found.map_lyapunov.exponents),
     }
 

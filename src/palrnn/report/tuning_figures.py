@@ -34,7 +34,7 @@ def before_after_figure(
         _evidence(evidence, history)
         _noise(noise, history)
         _invariant(dstsp, history, "dstsp", "State-space divergence", "D_stsp, nats")
-        _invariant(exponent, history, "lyapunov", "Largest Lyapunov exponent", "per unit of time")
+        _invariant(exponent, history, "lyapunov", "Largest Lyapunov exponent of the map", "per unit of time")
         dstsp.set_ylim(bottom=0.0)
         if reference_lyapunov is not None:
             exponent.axhline(reference_lyapunov, color=BLACK, linestyle="--", linewidth=0.8)

@@ -5,7 +5,8 @@
 2. Of models that are good or fair, those of which every run moves on.
 3. Then the *loss*: D_stsp above its floor, five times D_H above its floor, six for the part of the starts
    that end, and, for samples of a flow, four times how rough the model is: by what part of the larger one its
-   largest exponent differs from that of the flow that it samples. They are equal where slopes are right.
+   largest exponent differs from that of the flow that it samples, the median of three starts. They are equal
+   where slopes are right.
 4. Of equal losses, as models that all come to rest have, the smaller error ten steps ahead.
 
 Against noisy data the run gets noise of the level that the series is estimated to have, as in the scorecard:
@@ -48,6 +49,8 @@ _STARTS, _DISCARD, _PAIRS, _AHEAD, _SEEN_NOISE = 10, 1000, 10, 10, 0.005
 _EXPONENT_STEPS = 10_000
 # the log of the growth along a run from which on there is chaos to be right about
 _GROWN = 5.0
+# of the ten starts, those that tell how rough a model is
+_ROUGH_STARTS = slice(0, None, 4)
 _GRADES = ("good", "fair", "not usable")
 
 
@@ -161,15 +164,19 @@ def judge_model(
         spectrum_floor=rhythm.median,
         error=float(min(ahead, _FAR)) if np.isfinite(ahead) else _FAR,
         noisy=noise is not None,
-        rough=_rough(model, points[0], exponent) if samples_flow(model, data.longest) else 0.0,
+        rough=_rough(model, points[_ROUGH_STARTS], exponent) if samples_flow(model, data.longest) else 0.0,
     )
 
 
-def _rough(model: Surrogate, start: Floats, exponent: Exponent | None) -> float:
-    """Return by what part of the larger one the exponents of map and flow differ from ``start (N,)``.
+def _rough(model: Surrogate, starts: Floats, exponent: Exponent | None) -> float:
+    """Return by what part of the larger one the exponents of map and flow differ: the median of ``starts``.
 
     0 without chaos, where both are as good as zero or below; 1 of a run that diverges.
     """
+    return float(np.median([_rough_from(model, start, exponent) for start in starts]))
+
+
+def _rough_from(model: Surrogate, start: Floats, exponent: Exponent | None) -> float:
     steps = _EXPONENT_STEPS
 
     def largest(flow: bool) -> float:
@@ -183,7 +190,9 @@ def _rough(model: Surrogate, start: Floats, exponent: Exponent | None) -> float:
     except DivergenceError:
         return 1.0
     most = max(of_map, of_flow)
-    return float(min(1.0, abs(of_map - of_flow) / most)) if most * steps > _GROWN else 0.0
+    # what is left of an exponent of zero is about one over the steps: it comes to count where there is chaos
+    sure = min(1.0, max(0.0, most * steps / _GROWN - 1.0))
+    return sure * min(1.0, abs(of_map - of_flow) / most) if sure else 0.0
 
 
 def failed(update: int, long_steps: int) -> Judgement:

@@ -28,7 +28,7 @@ CANDIDATE = Kind("candidate", "palrnn.searches.work:train_candidate", ".safetens
 JUDGEMENT = Kind("judgement", "palrnn.searches.work:judge_by_all_rows")
 
 #: To be raised when candidates are taught or judged otherwise: a search that goes on makes them again then.
-RULES = 5
+RULES = 6
 #: Steps of the long runs that judge the last rung, and the others.
 LONG_STEPS, SHORT_STEPS = 100_000, 20_000
 # a last rung of so many updates is measured so often

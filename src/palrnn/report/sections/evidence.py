@@ -19,7 +19,16 @@ _WORDS = {
     "full": "noise and drift tuned",
     "anchored": "drift tuned, held by the forcing loss",
 }
-_HEADER = ("Stage", "Evidence", "Process noise", "Observation noise", "D_stsp", "λ₁", "D_stsp, sampled")
+_EXPONENT = "λ₁ of the map"
+_HEADER = (
+    "Stage",
+    "Evidence",
+    "Process noise",
+    "Observation noise",
+    "D_stsp",
+    _EXPONENT,
+    "D_stsp, sampled",
+)
 
 
 @section(
@@ -55,7 +64,7 @@ def gain(run: Run) -> Card | None:
     moves, lesson = [], ""
     for name, label, unit in (
         ("heldout_evidence", "held-out windows", " nats per step and coordinate"),
-        ("lyapunov", "λ₁", ""),
+        ("lyapunov", _EXPONENT, ""),
         ("dstsp", "D_stsp", ""),
     ):
         if np.isfinite(first[name]) and np.isfinite(last[name]):
