@@ -33,7 +33,7 @@ _ROOMS = {
     """,
     "inference": """
         BandCalibration Evidence FewPathsWarning FilterConfig FilterDiedError Filtered Forecast PathPosterior
-        Smoothed Stepper path_posterior rbpf resample smooth windowed_evidence
+        SampleConfig Smoothed Stepper path_posterior rbpf resample smooth windowed_evidence
     """,
     "geometry": """
         Bars GeometryComparison GeometryConfig ITFOperator IndefiniteInformationWarning InformationConfig

@@ -18,6 +18,7 @@ from palrnn import (
     smooth,
     windowed_evidence,
 )
+from palrnn.inference.config import SampleConfig
 from palrnn.inference.smoothing import drawn_paths
 from palrnn.model.inputs import driven
 
@@ -65,7 +66,9 @@ def test_the_fast_filter_and_smoother_are_the_plain_ones_draw_by_draw(size, targ
     for name in ("increments", "gate_probability", "mean", "log_weights"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-10, err_msg=name)
     for method in ("ancestors", None):
-        drawings = [drawn_paths(f, paths=4, states_per_path=2, seed=0, method=method) for f in (one, other)]
+        drawings = [
+            drawn_paths(f, SampleConfig(paths=4, states_per_path=2, method=method)) for f in (one, other)
+        ]
         np.testing.assert_array_equal(drawings[0].codes, drawings[1].codes)
         for name in ("gate_inputs", "states"):
             values = [getattr(drawing, name) for drawing in drawings]

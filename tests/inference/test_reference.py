@@ -17,6 +17,7 @@ from palrnn import (
     smooth,
     windowed_evidence,
 )
+from palrnn.inference.config import SampleConfig
 from palrnn.inference.smoothing import drawn_paths
 
 TARGETS = ("paper", "exact")
@@ -83,7 +84,8 @@ def test_the_fast_smoother_draws_the_states_of_the_plain_one(size, gate_std, tar
     for method in ("ancestors", None):
         one, other = (
             drawn_paths(
-                rbpf(m, x, particles=20, target=target), paths=5, states_per_path=3, seed=0, method=method
+                rbpf(m, x, particles=20, target=target),
+                SampleConfig(paths=5, states_per_path=3, method=method),
             )
             for m in (fast, plain)
         )

@@ -11,6 +11,7 @@ from oracles.gate_paths import (
 from oracles.small_models import drawn_series, gated_model
 
 from palrnn import path_posterior, rbpf, smooth
+from palrnn.inference.config import SampleConfig
 from palrnn.inference.smoothing import drawn_paths
 
 
@@ -92,7 +93,7 @@ def test_paths_that_share_a_past_are_the_same_as_walked_alone():
     model = gated_model(2, observed=2, latent=5)
     filtered = rbpf(model, drawn_series(model, 25), particles=30, target="exact")
     one, many = (
-        drawn_paths(filtered, paths=paths, states_per_path=1, seed=4, method="ancestors") for paths in (1, 64)
+        drawn_paths(filtered, SampleConfig(paths=paths, seed=4, method="ancestors")) for paths in (1, 64)
     )
     assert (one.lineages[0] == many.lineages[0]).all()
     np.testing.assert_array_equal(one.states[0], many.states[0])
@@ -108,10 +109,21 @@ def test_smoothing_is_reproducible_and_depends_on_the_seed():
     assert first.states.shape == (5, 2, 10, 3)
 
 
+def test_settings_are_handed_on_whole_or_one_by_one():
+    model = gated_model(2)
+    filtered = rbpf(model, drawn_series(model, 10), particles=16)
+    config = SampleConfig(paths=3, states_per_path=2, seed=5)
+    one, other = smooth(filtered, config), smooth(filtered, paths=3, states_per_path=2, seed=5)
+    np.testing.assert_array_equal(one.states, other.states)
+    assert smooth(filtered, config, paths=4).states.shape[:2] == (4, 2)
+    with pytest.raises(ValueError, match="config must be a SampleConfig"):
+        smooth(filtered, 3)
+
+
 def test_smoothing_names_what_is_wrong():
     model = gated_model(1)
     filtered = rbpf(model, drawn_series(model, 5), particles=4)
-    with pytest.raises(ValueError, match="paths must be >= 1, got 0"):
+    with pytest.raises(ValueError, match="paths: input should be greater than or equal to 1, got 0"):
         smooth(filtered, paths=0)
     with pytest.raises(ValueError, match="filtered must be what rbpf returns, got PALRNN"):
         smooth(model)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, TypedDict
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
 from palrnn.engine.config import Count, Positive, Whole
 from palrnn.engine.seeds import kernel_seed
-from palrnn.inference import FilterConfig
+from palrnn.inference.config import FilterConfig, FilterSettings, SampleConfig, SampleSettings
 
 
-class InformationConfig(FilterConfig):
+class InformationConfig(SampleConfig, FilterConfig):
     """How `observed_information` averages over gate paths.
 
     ``target`` is that of the filter: the model itself, for which Louis' identity is exact, or the paper's.
@@ -30,16 +30,16 @@ class InformationConfig(FilterConfig):
     passes: Count = 4
     paths: Annotated[Count, Field(ge=2)] = 12
     state_paths: Count = 1
-    states_per_path: Count = 1
-    method: Literal["ancestors", "gibbs"] | None = None
-    sweeps: Count = 2
     lags: Count | None = None
 
     def filter_config(self, number: int = 0) -> FilterConfig:
         """Return the settings of one of the passes: the first has the seed itself, the others its streams."""
         seed = self.seed if number == 0 else kernel_seed(self.seed, "pass", number)
-        names = FilterConfig.model_fields
-        return FilterConfig(**self.model_dump(include=set(names))).changed(seed=seed)
+        return FilterConfig(**self.model_dump(include={*FilterConfig.model_fields})).changed(seed=seed)
+
+    def sample_config(self, seed: int) -> SampleConfig:
+        """Return how paths are drawn, from ``seed``."""
+        return SampleConfig(**self.model_dump(include={*SampleConfig.model_fields})).changed(seed=seed)
 
     @classmethod
     def paper(cls) -> Self:
@@ -63,21 +63,12 @@ class GeometryConfig(InformationConfig):
     lanczos: bool = False
 
 
-class InformationSettings(TypedDict, total=False):
+class InformationSettings(FilterSettings, SampleSettings, total=False):
     """The settings of `InformationConfig` as keyword arguments."""
 
-    particles: int
-    target: str
-    resampling: str
-    ess_threshold: float
-    seed: int
     states: str
     passes: int
-    paths: int
     state_paths: int
-    states_per_path: int
-    method: str | None
-    sweeps: int
     lags: int | None
 
 

@@ -243,9 +243,7 @@ def _gate_pass(
 ) -> GatePass:
     settings = config.filter_config(number)
     filtered = rbpf(model, x, settings, inputs=inputs)
-    samples, _ = drawn_gates(
-        filtered, paths=config.paths, seed=settings.seed, method=config.method, sweeps=config.sweeps
-    )
+    samples, _ = drawn_gates(filtered, config.sample_config(settings.seed))
     gate_inputs = samples.inputs if config.target == "exact" else None
     known: dict[bytes, tuple[Floats, float]] = {}
     keys = []

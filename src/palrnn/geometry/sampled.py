@@ -148,14 +148,7 @@ def _batches(
     for batch, done in enumerate(range(0, paths, size)):
         # one batch, the usual case, draws what `smooth` would with the same seed
         stream = seed if paths <= size else kernel_seed(seed, "paths", batch)
-        samples = drawn_paths(
-            filtered,
-            paths=min(size, paths - done),
-            states_per_path=draws,
-            seed=stream,
-            method=config.method,
-            sweeps=config.sweeps,
-        )
+        samples = drawn_paths(filtered, config.sample_config(stream).changed(paths=min(size, paths - done)))
         lineages.append(samples.lineages)
         yield samples.codes, samples.states
         progress(min(done + size, paths), paths, {})

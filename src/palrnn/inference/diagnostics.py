@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
-from palrnn.inference.record import FilterConfig, Filtered
+from palrnn.inference.config import FilterConfig, SampleConfig
+from palrnn.inference.record import Filtered
 from palrnn.inference.smoothing import drawn_paths
 
 
@@ -43,7 +44,7 @@ class FilterDiagnostics:
         """Return the diagnostics of a pass, with ``paths`` gate paths drawn after it."""
         model = found.model
         # how few different paths are left is part of the result here, not a matter for a warning
-        drawn = drawn_paths(found, paths=paths, states_per_path=1, seed=found.config.seed, method="ancestors")
+        drawn = drawn_paths(found, SampleConfig(paths=paths, seed=found.config.seed, method="ancestors"))
         return cls(
             found.config,
             found.log_evidence,

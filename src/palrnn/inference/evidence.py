@@ -15,8 +15,9 @@ from palrnn.engine.gaps import spaced_starts
 from palrnn.engine.processors import available_processors
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
+from palrnn.inference.config import FilterConfig, FilterSettings, filter_config
 from palrnn.inference.particle_filter import checked_model, run_filter, stream
-from palrnn.inference.record import FilterConfig, FilterDiedError, FilterSettings, filter_config
+from palrnn.inference.record import FilterDiedError
 from palrnn.model import PALRNN
 from palrnn.model.inputs import checked_trial_inputs
 

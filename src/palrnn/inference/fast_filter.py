@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from palrnn.engine.checks import Floats
 from palrnn.engine.vector_code import LANES
 from palrnn.inference.collectors import Steps, bit_entropy, code_entropy, gate_probability
+from palrnn.inference.config import FilterConfig
 from palrnn.inference.filter_arrays import (
     driven_arrays,
     filter_arrays,
@@ -22,7 +23,7 @@ from palrnn.inference.filter_arrays import (
 from palrnn.inference.kernels import filter_loop as kernels
 from palrnn.inference.kernels.noise import resampling_uniforms
 from palrnn.inference.kernels.resampling import OUTSIDE
-from palrnn.inference.record import FilterConfig, FilterDiedError, Record, codes_of
+from palrnn.inference.record import FilterDiedError, Record, codes_of
 from palrnn.inference.reference import Beliefs
 from palrnn.inference.resampling import SCHEMES, kernel_number
 from palrnn.model import PALRNN

@@ -12,6 +12,7 @@ from palrnn.engine.checks import Floats
 from palrnn.engine.seeds import generator
 from palrnn.engine.vector_code import LANES
 from palrnn.inference import reference_conditional, reference_smoothing
+from palrnn.inference.config import SampleConfig
 from palrnn.inference.filter_arrays import driven_arrays, filter_arrays, initial_bundles, workspace
 from palrnn.inference.kernels import conditional, smoothing
 from palrnn.inference.path import empty_path
@@ -153,36 +154,36 @@ def _(drift: ALRNN, filtered: Filtered, lineages: NDArray[np.int32], codes: NDAr
     return inputs
 
 
-def gibbs_paths(filtered: Filtered, paths: int, sweeps: int, seed: int) -> GatePaths:
+def gibbs_paths(filtered: Filtered, config: SampleConfig) -> GatePaths:
     """Return the chain of paths that one of the filter's own begins."""
-    start = traced_paths(filtered, 1, seed).inputs[0]
-    return chain_of_paths(filtered.model, filtered.x, start, paths, sweeps, seed, drive=filtered.drive)
+    start = traced_paths(filtered, 1, config.seed).inputs[0]
+    return chain_of_paths(filtered.model, filtered.x, start, config, drive=filtered.drive)
 
 
 def chain_of_paths(
     model: PALRNN,
     x: Floats,
     start: Floats,
-    paths: int,
-    sweeps: int,
-    seed: int,
+    config: SampleConfig,
     *,
     particles: int = PARTICLES,
     drive: Floats | None = None,
 ) -> GatePaths:
-    """Return every ``sweeps``-th path of a chain of conditional filters that ``start (T-1, P)`` begins.
+    """Return every ``config.sweeps``-th path of a chain of conditional filters from ``start (T-1, P)``.
 
     Particle Gibbs with ancestor sampling (Lindsten, Jordan and Schon, 2014). ``drive (T, M)`` is C s_t, None
     without inputs.
     """
     chain, path = conditional_filter(model, x, particles, drive), start
-    inputs = np.empty((paths, *path.shape))
-    keys = generator(seed, _SWEEPS).integers(0, 2**64, size=(paths, sweeps), dtype=np.uint64)
+    inputs = np.empty((config.paths, *path.shape))
+    keys = generator(config.seed, _SWEEPS).integers(
+        0, 2**64, size=(config.paths, config.sweeps), dtype=np.uint64
+    )
     for s, several in enumerate(keys):
         for key in several:
             path = chain.sweep(path, int(key))
         inputs[s] = path
     # a sweep keeps a draw of the path before it or makes a new one, which bears the number of its path
     made = np.zeros(inputs.shape[:2], dtype=np.int32)
-    made[1:] = (inputs[1:] != inputs[:-1]).any(axis=2) * np.arange(1, paths, dtype=np.int32)[:, None]
+    made[1:] = (inputs[1:] != inputs[:-1]).any(axis=2) * np.arange(1, config.paths, dtype=np.int32)[:, None]
     return GatePaths(inputs > 0, inputs, np.maximum.accumulate(made, axis=0))

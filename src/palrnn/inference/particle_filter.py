@@ -15,7 +15,8 @@ from palrnn.engine.progress import Progress, quiet
 from palrnn.engine.seeds import generator
 from palrnn.inference import fast_filter, reference
 from palrnn.inference.collectors import Collection, Collector, survivor_counts
-from palrnn.inference.record import FilterConfig, Filtered, FilterSettings, Record, filter_config
+from palrnn.inference.config import FilterConfig, FilterSettings, filter_config
+from palrnn.inference.record import Filtered, Record
 from palrnn.model import ALRNN, PALRNN
 from palrnn.model.inputs import checked_inputs, offsets
 

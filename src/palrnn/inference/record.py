@@ -1,4 +1,4 @@
-"""What a pass of the filter is asked for, `FilterConfig`, and leaves behind: `Record`, then `Filtered`.
+"""What a pass of the filter leaves behind: `Record`, then `Filtered`.
 
 Switching codes are kept as one bit per gate in words of 64 bits.
 """
@@ -7,62 +7,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator
 
-from palrnn.engine.checks import Floats, as_instance
-from palrnn.engine.config import Config, Count, Level, Seed
+from palrnn.engine.checks import Floats
+from palrnn.inference.config import FilterConfig
 from palrnn.inference.kernels.one_belief import WORD
-from palrnn.inference.resampling import SCHEMES
 from palrnn.model import PALRNN
 from palrnn.model.inputs import offsets
-
-
-def _registered(name: str) -> str:
-    if name not in SCHEMES:
-        raise ValueError(f"should be one of {', '.join(SCHEMES)}")
-    return name
-
-
-#: The name of a registered scheme of resampling.
-SchemeName = Annotated[str, AfterValidator(_registered)]
-
-
-class FilterConfig(Config):
-    """How `rbpf` filters. Defaults are the paper's (Table rbpf_hparams), but for the number of particles.
-
-    ``target="paper"`` draws each gate from its integrated probit and leaves the belief over the state as it
-    was. ``target="exact"`` draws the noisy gate inputs jointly and conditions the belief on them, which makes
-    the filter exact for the model. ``resampling`` names a scheme of `resample`; it happens when the effective
-    sample size falls below ``ess_threshold * particles`` (0: never, above 1: always).
-    """
-
-    particles: Count = 256
-    target: Literal["paper", "exact"] = "paper"
-    resampling: SchemeName = "multinomial"
-    ess_threshold: Level = 0.5
-    seed: Seed = 0
-
-
-class FilterSettings(TypedDict, total=False):
-    """The settings of `FilterConfig` as keyword arguments."""
-
-    particles: int
-    target: str
-    resampling: str
-    ess_threshold: float
-    seed: int
-
-
-def filter_config(config: FilterConfig | None, settings: FilterSettings) -> FilterConfig:
-    """Return ``config``, or the defaults, with ``settings`` in place of its own."""
-    if config is None:
-        return FilterConfig(**settings)  # type: ignore[arg-type]  # the target is checked here
-    as_instance(config, "config", FilterConfig)
-    return config.changed(**settings) if settings else config
 
 
 class FilterDiedError(ArithmeticError):

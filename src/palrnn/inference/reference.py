@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from palrnn.engine.checks import Floats
 from palrnn.inference.collectors import Steps
+from palrnn.inference.config import FilterConfig
 from palrnn.inference.kernels.noise import gate_normals, resampling_uniforms
 from palrnn.inference.kernels.resampling import settle
-from palrnn.inference.record import FilterConfig, FilterDiedError, Record, words_of
+from palrnn.inference.record import FilterDiedError, Record, words_of
 from palrnn.inference.resampling import SCHEMES
 from palrnn.model import PALRNN
 

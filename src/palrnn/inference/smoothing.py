@@ -5,15 +5,16 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 from functools import singledispatch
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from palrnn.engine.checks import Floats, as_int, one_of
+from palrnn.engine.checks import Floats
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.inference import reference_smoothing
+from palrnn.inference.config import SampleConfig, SampleSettings, sample_config
 from palrnn.inference.draws import arviz_of, xarray_of
 from palrnn.inference.gate_paths import GatePaths, gibbs_paths, traced_paths
 from palrnn.inference.kernels import smoothing as kernels
@@ -22,7 +23,6 @@ from palrnn.inference.path_arrays import path_arrays
 from palrnn.inference.record import FilterDiedError, Filtered, words_of
 from palrnn.model import ALRNN, PALRNN
 
-METHODS = ("ancestors", "gibbs")
 _STATES = 1
 # numbers in the covariances that plain walks hold at once: a few of 64 MB
 _WALKED = 8_000_000
@@ -82,15 +82,11 @@ class Smoothed:
 
 
 def smooth(
-    filtered: Filtered,
-    *,
-    paths: int = 8,
-    states_per_path: int = 1,
-    seed: int = 0,
-    method: str | None = None,
-    sweeps: int = 2,
+    filtered: Filtered, config: SampleConfig | None = None, **settings: Unpack[SampleSettings]
 ) -> Smoothed:
     """Draw gate paths given all of the data, and states from the Gaussian smoother given each.
+
+    ``settings`` are those of `SampleConfig`, in place of what ``config`` says.
 
     ``method="ancestors"``, the paper's, traces the ancestors of final particles. It coalesces: the early part
     of all paths is soon one and the same. ``method="gibbs"`` starts from one such path and goes on from path
@@ -106,55 +102,40 @@ def smooth(
     `FilterDiedError` says so. Warns with `FewPathsWarning` where the paths pass through fewer than 16
     different draws, or a quarter of what could be.
     """
-    found = drawn_paths(
-        filtered, paths=paths, states_per_path=states_per_path, seed=seed, method=method, sweeps=sweeps
-    )
+    found = drawn_paths(filtered, sample_config(config, settings))
     if filtered.model.drift.gated:
         _warn_of_few(found, filtered)
     return found
 
 
-def drawn_paths(
-    filtered: Filtered,
-    *,
-    paths: int,
-    states_per_path: int,
-    seed: int,
-    method: str | None = None,
-    sweeps: int = 2,
-) -> Smoothed:
+def drawn_paths(filtered: Filtered, config: SampleConfig) -> Smoothed:
     """Return what `smooth` returns, without warnings."""
-    draws = as_int(states_per_path, "states_per_path", least=1)
-    drawn, method = drawn_gates(filtered, paths=paths, seed=seed, method=method, sweeps=sweeps)
-    states = drawn_states(filtered.model, filtered.x, drawn, draws, seed, filtered.drive)
+    drawn, method = drawn_gates(filtered, config)
+    states = drawn_states(filtered.model, filtered.x, drawn, config, filtered.drive)
     return Smoothed(drawn.codes, drawn.inputs, states, drawn.lineages, drawn.distinct, method)
 
 
-def drawn_gates(
-    filtered: Filtered, *, paths: int, seed: int, method: str | None = None, sweeps: int = 2
-) -> tuple[GatePaths, str]:
+def drawn_gates(filtered: Filtered, config: SampleConfig) -> tuple[GatePaths, str]:
     """Return the gate paths of `smooth` without states, and the method that drew them."""
-    paths = as_int(paths, "paths", least=1)
-    sweeps = as_int(sweeps, "sweeps", least=1)
     if not isinstance(filtered, Filtered):
         raise ValueError(f"filtered must be what rbpf returns, got {type(filtered).__name__}")
-    method = _checked_method(method, filtered)
+    method = _checked_method(config.method, filtered)
     pin_blas()
     if method == "ancestors":
-        return traced_paths(filtered, paths, seed), method
-    return gibbs_paths(filtered, paths, sweeps, seed), method
+        return traced_paths(filtered, config.paths, config.seed), method
+    return gibbs_paths(filtered, config), method
 
 
 def drawn_states(
-    model: PALRNN, x: Floats, paths: GatePaths, draws: int, seed: int, drive: Floats | None = None
+    model: PALRNN, x: Floats, paths: GatePaths, config: SampleConfig, drive: Floats | None = None
 ) -> Floats:
-    """Return ``draws`` states for each path, ``(S, K, T, M)``; a path has its own random stream.
+    """Return K states for each path, ``(S, K, T, M)``; a path has its own random stream.
 
     ``drive (T, M)`` is C s_t, None without inputs.
     """
-    noise = np.empty((len(paths.codes), draws, len(x), model.drift.latent_dim))
+    noise = np.empty((len(paths.codes), config.states_per_path, len(x), model.drift.latent_dim))
     for s in range(len(noise)):
-        generator(seed, _STATES, s).standard_normal(out=noise[s])
+        generator(config.seed, _STATES, s).standard_normal(out=noise[s])
     states = states_given_paths(model.drift, model, x, drive, paths, noise)
     if not (np.abs(states) < _BEYOND).all():
         raise FilterDiedError(
@@ -206,7 +187,7 @@ def _checked_method(method: str | None, filtered: Filtered) -> str:
     possible = filtered.target == "exact" and filtered.model.drift.gated > 0
     if method is None:
         return "gibbs" if possible else "ancestors"
-    if one_of(method, "method", METHODS) == "gibbs" and not possible:
+    if method == "gibbs" and not possible:
         raise ValueError("method='gibbs' needs a filter with target='exact', and a model with gates")
     return method
 

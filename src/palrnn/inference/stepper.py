@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from palrnn.engine.checks import Floats, as_floats, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
+from palrnn.inference.config import FilterConfig, FilterSettings, filter_config
 from palrnn.inference.forecasts import Forecast
 from palrnn.inference.particle_filter import checked_model, engine_of, stream
-from palrnn.inference.record import FilterConfig, FilterDiedError, FilterSettings, filter_config
+from palrnn.inference.record import FilterDiedError
 from palrnn.model import PALRNN, Surrogate
 from palrnn.model.inputs import checked_inputs, offsets
 from palrnn.model.palrnn import sampled_states

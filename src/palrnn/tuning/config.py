@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from palrnn.engine.config import Config, Count, Level, Positive, Whole
 from palrnn.forcing.config import AnyForcing
-from palrnn.inference.record import FilterConfig, SchemeName
+from palrnn.inference.config import FilterConfig, SampleConfig, SchemeName
 from palrnn.model import Forcing
 
 Configuration = Literal["baseline", "calib", "full", "anchored"]
@@ -106,6 +106,16 @@ class SAEMConfig(Config):
     def filter_config(self) -> FilterConfig:
         """The settings of the filter, but for its seed."""
         return FilterConfig(**self.model_dump(include={*FilterConfig.model_fields}))
+
+    @property
+    def sample_config(self) -> SampleConfig:
+        """How paths and states are drawn, but for the seed."""
+        return SampleConfig(
+            paths=self.paths,
+            states_per_path=self.states_per_path,
+            method="ancestors" if self.smoother == "ancestors" else "gibbs",
+            sweeps=self.sweeps,
+        )
 
     @property
     def learns_drift(self) -> bool:

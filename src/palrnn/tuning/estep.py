@@ -68,14 +68,10 @@ def window_expectation(
         if config.smoother == "conditional" and model.drift.gated:
             return _conditional_window(model, x, inputs, config, path, seed, *stream)
         filtered = _filtered(model, x, inputs, config, kernel_seed(seed, *stream, 0))
-        samples = drawn_paths(
-            filtered,
-            paths=config.paths,
-            states_per_path=config.states_per_path,
-            seed=kernel_seed(seed, *stream, 1),
-            method="gibbs" if config.smoother == "gibbs" and model.drift.gated else "ancestors",
-            sweeps=config.sweeps,
-        )
+        sampling = config.sample_config.changed(seed=kernel_seed(seed, *stream, 1))
+        if not model.drift.gated:
+            sampling = sampling.changed(method="ancestors")
+        samples = drawn_paths(filtered, sampling)
     except FilterDiedError:
         return None
     statistics = sufficient_statistics(
@@ -99,17 +95,9 @@ def _conditional_window(
         filtered = _filtered(model, x, inputs, config, kernel_seed(seed, *stream, 0))
         path = traced_paths(filtered, 1, kernel_seed(seed, *stream, 1)).inputs[0]
     drive = offsets(model, inputs)
-    paths = chain_of_paths(
-        model,
-        x,
-        path,
-        config.paths,
-        config.sweeps,
-        kernel_seed(seed, *stream, 2),
-        particles=config.particles,
-        drive=drive,
-    )
-    states = drawn_states(model, x, paths, config.states_per_path, kernel_seed(seed, *stream, 1), drive)
+    chain, given = (config.sample_config.changed(seed=kernel_seed(seed, *stream, k)) for k in (2, 1))
+    paths = chain_of_paths(model, x, path, chain, particles=config.particles, drive=drive)
+    states = drawn_states(model, x, paths, given, drive)
     statistics = sufficient_statistics(
         model, x, paths.codes, states, inputs=inputs, gate_likelihood=config.learn_gate_std
     )

@@ -20,7 +20,7 @@ from palrnn.engine.checks import Floats, as_instance, as_int
 from palrnn.engine.config import Config, Count, Positive
 from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.inference import FilterConfig, FilterDiedError, windowed_evidence
-from palrnn.inference.record import FilterSettings, filter_config
+from palrnn.inference.config import FilterSettings, filter_config
 from palrnn.model import PALRNN
 
 
