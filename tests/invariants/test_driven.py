@@ -59,6 +59,8 @@ def test_forecasts_of_the_driven_model_that_made_the_data_are_exact_and_without_
 def test_viability_runs_each_start_along_its_own_inputs(model):
     starts, drives = X[:12], np.stack([np.roll(S, -k, axis=0) for k in range(12)])
     assert viability(model, starts, 1000, inputs=drives).alive == 12
+    # inputs of 400 steps that are repeated make its answer repeat itself: no cycle of its own
+    assert viability(model, starts, 20_000, inputs=drives).alive == 12
     # nothing drives it any longer: the network contracts and comes to rest
     still = viability(model, starts, 1000, inputs=np.zeros((5, 1)))
     assert {fate.outcome for fate in still.fates} == {"rests"}

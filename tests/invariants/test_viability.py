@@ -7,16 +7,17 @@ import sys
 
 import numpy as np
 import pytest
+from oracles.simulated import Simulated, Spiral
 
 from palrnn import ALRNN, PALRNN, lorenz63, spread_starts, viability
-from palrnn.data import kernels
 from palrnn.data.systems import lorenz63_system, rossler_system
 from palrnn.invariants import dstsp_floor
 from palrnn.invariants.verdict import quick_verdict
 from palrnn.model import engine
-from palrnn.model.engine import PiecewiseAffine
 
 _STARTS = np.linspace(-0.5, 0.5, 10)[:, None]
+# time units that Rössler's flow takes at c = 3.5, where its cycle has two turns
+_TWO_TURNS = 11.545218
 
 
 def _scalar(left, right, offset):
@@ -30,34 +31,14 @@ def _rotation(modulus, angle=0.7):
     return ALRNN([0.0, 0.0], [[c, -s], [s, c]], [0.0, 0.0], [[1.0], [0.0]], 0)
 
 
-class _Flow(PiecewiseAffine):
-    """A simulated flow in the place of a model; only the members that a free run needs do anything."""
-
-    gated = 0
-    theta = np.zeros(0)
-
-    def __init__(self, system, dt):
-        self.system, self.dt = system, dt
-        self.latent_dim = self.observed_dim = system.dim
-
-    def embed(self, x):
-        return np.array(x)
-
-    def _nothing(self, *arguments):
-        raise NotImplementedError
-
-    with_theta = arrays = from_arrays = gate_map = affine = pullback = _nothing
-
-
-@engine.advance.register
-def _advance(model: _Flow, z, steps):
-    states = np.empty((steps, *z.shape))
-    nothing, parameters = np.empty((0, z.shape[1])), np.array(model.system.parameters)
-    for s, start in enumerate(z):
-        run, room = np.empty((steps, z.shape[1])), np.empty((5, z.shape[1]))
-        kernels.simulate(model.system.field, start.copy(), parameters, model.dt, nothing, steps, room, run)
-        states[:, s] = run
-    return states
+def _turning(*turns, size=(1.0, 0.5)):
+    """Two linear oscillations, of so many steps a turn, and starts on one path of both: a loop or a torus."""
+    W = np.zeros((4, 4))
+    for i, period in enumerate(turns):
+        c, s = math.cos(2 * math.pi / period), math.sin(2 * math.pi / period)
+        W[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = [[c, -s], [s, c]]
+    starts = np.tile([[size[0], 0.0, size[1], 0.0]], (10, 1))
+    return ALRNN(np.zeros(4), W, np.zeros(4), np.eye(4), 0), starts
 
 
 def test_a_run_into_a_fixed_point_comes_to_rest_when_the_closed_form_says():
@@ -73,10 +54,16 @@ def test_a_run_into_a_fixed_point_comes_to_rest_when_the_closed_form_says():
 
 def test_a_cycle_of_period_seven_is_counted():
     # from 1 the map goes to -162, and climbs by z' = 0.4 z + 1 until it is above 0 again
-    found = viability(_scalar(0.4, -163.0, 1.0), _STARTS, 20_000)
+    model = _scalar(0.4, -163.0, 1.0)
+    found = viability(model, _STARTS, 20_000)
     assert found.counts == {"cycle": 10}
     assert {fate.period for fate in found.fates} == {7}
-    assert max(fate.step for fate in found.fates) < 200
+    # chaos comes before, for up to thousands of steps; every second state is kept
+    runs = engine.advance(model, model.embed(_STARTS), 20_000)[:, :, 0]
+    for fate, run in zip(found.fates, runs.T, strict=True):
+        away = np.flatnonzero(np.abs(run[:-7] - run[7:]) > 0.1 * np.ptp(run[-7:]))
+        assert abs(fate.step - (away[-1] + 8)) <= 10
+    assert max(fate.step for fate in found.fates) > 1000
 
 
 def test_a_transient_of_twenty_thousand_steps_is_told_from_motion():
@@ -112,7 +99,7 @@ def test_one_run_that_diverges_does_not_hide_the_others():
 
 def test_the_true_lorenz_system_moves_on_from_everywhere():
     x = lorenz63(20_000, discard=5000)
-    found = viability(_Flow(lorenz63_system(), 0.01), spread_starts(x), data=x)
+    found = viability(Simulated(lorenz63_system(), 0.01), spread_starts(x), data=x)
     assert found.viable
     assert found.verdict == "moves on for 100,000 steps from 10 of 10 starts"
 
@@ -120,11 +107,70 @@ def test_the_true_lorenz_system_moves_on_from_everywhere():
 def test_the_true_rossler_system_moves_on_and_a_periodic_one_is_a_cycle():
     chaotic, periodic = rossler_system(), rossler_system(c=2.5)
     starts = chaotic.simulate(1000, dt=0.05)[::100]
-    assert viability(_Flow(chaotic, 0.05), starts).viable
-    found = viability(_Flow(periodic, 0.05), starts, 50_000)
+    assert viability(Simulated(chaotic, 0.05), starts).viable
+    found = viability(Simulated(periodic, 0.05), starts, 50_000)
     assert found.counts == {"cycle": 10}
     # the limit cycle at c = 2.5 has period 5.75 time units, in steps of 0.05
     assert all(abs(fate.period - 115) <= 2 for fate in found.fates)
+
+
+@pytest.mark.parametrize("period", [7, 499, 505, 1028, 3000, 7000])
+def test_the_cycle_of_a_flow_is_seen_however_finely_it_is_sampled(period):
+    # in seven steps a run jumps about, and is none of a flow: the cycle of a map stands for it
+    flow = rossler_system(c=3.5)
+    if period > 7:
+        starts = flow.simulate(3000, dt=0.05, discard=10_000)[::300]
+        found = viability(Simulated(flow, _TWO_TURNS / (period + 0.37)), starts)
+        assert found.counts == {"cycle": 10}
+        assert all(abs(fate.period - period) <= 1 for fate in found.fates)
+        assert max(fate.step for fate in found.fates) < 1000
+        return
+    found = viability(_scalar(0.4, -163.0, 1.0), _STARTS)
+    assert {fate.period for fate in found.fates} == {7}
+
+
+@pytest.mark.parametrize("period", [499, 1028, 3000, 7000])
+def test_a_loop_of_many_turns_is_seen(period):
+    # 7 turns of one oscillation take as long as 24 of the other, as in a series that was learned by heart
+    length = period + 0.37
+    found = viability(*_turning(length / 7, length / 24))
+    assert found.counts == {"cycle": 10}
+    assert all(abs(fate.period - period) <= 1 for fate in found.fates)
+    assert {fate.step for fate in found.fates} == {0}
+
+
+@pytest.mark.parametrize("part", [0.5, 0.2])
+@pytest.mark.parametrize("turn", [50, 300])
+@pytest.mark.parametrize("ratio", [(1 + math.sqrt(5)) / 2, math.sqrt(2), math.e, 3.001])
+def test_a_run_on_a_torus_is_on_no_cycle(ratio, turn, part):
+    """It comes near to its start again and again, each time a little beside it."""
+    assert viability(*_turning(turn, turn * ratio, size=(1.0, part))).viable
+
+
+def test_chaos_is_no_cycle_however_finely_it_is_sampled():
+    """Over a long turn it passes near every place of its attractor, at other times."""
+    for system, steps in ((lorenz63_system(), (0.002, 0.01, 0.03)), (rossler_system(), (0.005, 0.05, 0.2))):
+        starts = system.simulate(1000, dt=0.05, discard=5000)[::100]
+        for dt in steps:
+            assert viability(Simulated(system, dt), starts).viable
+
+
+def test_a_slow_spiral_into_rest_is_on_no_cycle_before_it_is_there():
+    starts = np.tile([[1.0]], (10, 1))
+    for halved in (2000, 20_000, 70_000):
+        found = viability(_rotation(0.5 ** (1 / halved), 0.05), starts, 50_000)
+        assert set(found.counts) <= {"moves on", "rests"}
+    # one that shrinks by a thousandth of itself goes round
+    assert viability(_rotation(0.999 ** (1 / 50_000), 0.05), starts, 50_000).counts == {"cycle": 10}
+
+
+def test_the_step_is_that_from_which_on_a_run_stays_on_its_loop():
+    model = Spiral(1e-4)
+    found = viability(model, np.tile([[0.5, 0.0]], (10, 1)))
+    assert found.counts == {"cycle": 10}
+    assert abs(found.fates[0].period - 300) <= 1
+    # within a twentieth of its size, which is two radii
+    assert model.radius(0.5, found.fates[0].step) == pytest.approx(0.9, abs=0.01)
 
 
 def test_where_the_score_is_blind_only_the_model_that_lives_is_good():
@@ -140,7 +186,7 @@ def test_where_the_score_is_blind_only_the_model_that_lives_is_good():
     assert grade(_scalar(0.4, -163.0, 1.0), _STARTS, 20_000) == "not usable"
     assert grade(_rotation(0.01 ** (1 / 20_000)), np.tile([[1.0]], (10, 1))) == "not usable"
     assert grade(_scalar(1.1, 1.1, 1.0), _STARTS, 2000) == "not usable"
-    assert grade(_Flow(lorenz63_system(), 0.01), spread_starts(x)) == "good"
+    assert grade(Simulated(lorenz63_system(), 0.01), spread_starts(x)) == "good"
 
 
 def test_a_run_beside_the_data_leaves_their_region():

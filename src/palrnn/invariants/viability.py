@@ -6,7 +6,9 @@ little about it. Here the run is long, from several starts, and its end is looke
 - it *diverges*: a state left every bound;
 - it *rests*: over the last tenth of the run no coordinate moves by more than a hundredth of a unit;
 - it is on a *cycle*: the last states repeat themselves, exactly after k steps (a cycle of the map), or as a
-  loop that the run follows again and again (a periodic orbit of a flow that was sampled in time);
+  loop that the run follows again and again (a periodic orbit of a flow that was sampled in time): for 20
+  turns, or of a long one for two fifths of the run, at least 5 turns, so that of 100,000 steps loops of up to
+  8,000 are seen;
 - it *leaves* the region of the data: the last tenth lies outside of it;
 - otherwise it *moves on*.
 
@@ -26,6 +28,7 @@ from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.display import Display, bars_svg
 from palrnn.engine.gaps import first_whole_row, refuse_empty_columns, whole_rows
 from palrnn.invariants.free_run import checked_drives, drives_offsets
+from palrnn.invariants.kernels import viability as kernels
 from palrnn.model import PALRNN, Surrogate, drift_of
 from palrnn.model.engine import BOUND, advance
 
@@ -37,12 +40,17 @@ STILL = 0.01
 _LAST, _MARGIN = 0.1, 1.0
 # a loop is closed if the run comes back this near, after having been this far; and is followed this closely
 _BACK, _AWAY, _TRACK = 0.1, 0.4, 0.05
-_TURNS, _TRIES, _SAMPLE, _STRIDE = 20, 12, 1000, 0.25
+# for so many turns, or of a long loop fewer in so much of the run; the longest step beside its size
+_TURNS, _FEWEST_TURNS, _FOLLOWED, _STRIDE = 20, 5, 0.4, 0.25
+# turns of a loop differ less than twice as much as two in a row, but for this part of _TRACK
+_DRIFT = 0.1
 _EXACT = 1e-6
 # states that are kept of a run, from which the step of its end is told, and steps that are made at once
-_KEPT, _BLOCK, _AT_ONCE = 10_000, 1000, 20
-# units of all runs that go side by side: 160 megabytes of states at 100,000 steps
-_UNITS = 1000
+_KEPT, _BLOCK = 10_000, 1000
+# of all states, in which loops are looked for, the first units: these few tell one state from another
+_SEEN, _COORDINATES = 100_000, 8
+# units of all runs that go side by side: 160 megabytes of states at 100,000 steps; and coordinates: 40
+_UNITS, _SIDE_BY_SIDE = 1000, 100
 
 
 @dataclass(frozen=True)
@@ -156,7 +164,8 @@ def viability(
     threshold = as_float(still, "still", above=0.0)
     box = None if data is None else _box(as_series(data, "data", dim=drift.observed_dim, allow_nan=True))
     drives = checked_drives(drift, inputs, len(points))
-    fates, together = [], max(1, _UNITS // drift.latent_dim)
+    seen = min(_COORDINATES, drift.latent_dim)
+    fates, together = [], max(1, min(_UNITS // drift.latent_dim, _SIDE_BY_SIDE // seen))
     for first in range(0, len(points), together):
         group = drift.embed(points[first : first + together])
         own = drives if drives is None or len(drives) == 1 else drives[first : first + together]
@@ -192,11 +201,20 @@ def _box(data: Floats) -> tuple[Floats, Floats]:
 class _Runs:
     """Free runs side by side: some of their states, the last tenth whole, and which diverged when.
 
-    ``thin (K, S, M)`` is every ``stride``-th state from the start on, ``last (L, S, M)`` the end.
+    ``thin (K, S, M)`` is every ``stride``-th state from the start on, ``last (L, S, M)`` the end, and
+    ``seen (S, n, c)`` every ``every``-th state after the start in its first coordinates, as float32.
+    ``longest`` is the longest cycle that is one: what drives the runs is repeated after its own length, and
+    so may they be.
     """
 
     def __init__(self, drift: Surrogate, starts: Floats, steps: int, drives: Floats | None = None) -> None:
         self.steps, self.stride = steps, max(1, steps // _KEPT)
+        self.every = -(-steps // _SEEN)
+        self.longest = steps
+        if drives is not None and np.ptp(drives, axis=1).any():
+            self.longest = drives.shape[1] - 1
+        seen = min(_COORDINATES, drift.latent_dim)
+        self.seen = np.zeros((len(starts), steps // self.every, seen), dtype=np.float32)
         self.diverged: dict[int, int] = {}
         z, thin, last = starts, [starts[None]], list[Floats]()
         done, moving = 0, True
@@ -213,6 +231,8 @@ class _Runs:
                     states[:, s] = 0.0
             z = states[-1]
             thin.append(states[self.stride - 1 - done % self.stride :: self.stride])
+            some = states[self.every - 1 - done % self.every :: self.every, :, :seen]
+            self.seen[:, done // self.every :][:, : len(some)] = some.swapaxes(0, 1)
             begin = steps - max(2, int(_LAST * steps)) - done
             if begin < len(states):
                 # an end that never moves is told by one state
@@ -230,29 +250,36 @@ class _Runs:
             return Fate("diverges", self.diverged[s])
         thin, last = self.thin[:, s], self.last[:, s]
         if np.ptp(last, axis=0).max() <= still:
-            return Fate("rests", self._joined(thin, last[-1:], still))
-        loop = _loop(last)
-        if loop is not None:
-            near = _TRACK * float(np.ptp(loop, axis=0).max())
-            return Fate("cycle", self._joined(thin, loop, near), len(loop))
+            return Fate("rests", self._joined(np.abs(thin - last[-1]).max(axis=1) > still))
+        cycle = self._cycle(s)
+        if cycle is not None:
+            return cycle
         if box is not None and _outside(last, box).all():
             inside = np.flatnonzero(~_outside(thin, box))
             return Fate("leaves", self.stride * (int(inside[-1]) + 1) if len(inside) else 0)
         return Fate("moves on")
 
-    def _joined(self, states: Floats, loop: Floats, near: float) -> int:
-        """Return the step after which a run stays within ``near`` of ``loop``, to about a stride."""
-        if len(loop) == 1:
-            moving = np.flatnonzero(np.abs(states - loop).max(axis=1) > near)
-            return self.stride * (int(moving[-1]) + 1) if len(moving) else 0
-        turn = np.concatenate([loop, loop[:1]])
-        every = max(1, len(states) // _SAMPLE)
-        some = states[::-every]
-        for k in range(0, len(some), _AT_ONCE):
-            far = _distances(some[k : k + _AT_ONCE], turn) > near
-            if far.any():
-                return self.stride * (len(states) - every * (k + int(far.argmax())))
-        return 0
+    def _cycle(self, s: int) -> Fate | None:
+        """Return the cycle that run ``s`` is on, if it is."""
+        thin, last = self.thin[:, s], self.last[:, s]
+        period = _exact_period(last, self.longest)
+        if period is not None:
+            turn = last[-period:]
+            # thin states are those of the steps 0, stride, 2 stride, ...; a turn ends with the last step
+            phases = (self.stride * np.arange(len(thin)) - self.steps - 1) % period
+            away = np.abs(thin - turn[phases]).max(axis=1) > _TRACK * float(np.ptp(turn, axis=0).max())
+            return Fate("cycle", self._joined(away), period)
+        found = _loop(self.seen[s], self.longest // self.every)
+        if found is None:
+            return None
+        period, followed = (self.every * each for each in found)
+        whole = followed >= self.every * (len(self.seen[s]) - 1)
+        return Fate("cycle", 0 if whole else self.steps - followed, period)
+
+    def _joined(self, away: NDArray[np.bool_]) -> int:
+        """Return the step from which on no thin state is ``away (K,)``, to about a stride."""
+        moving = np.flatnonzero(away)
+        return self.stride * (int(moving[-1]) + 1) if len(moving) else 0
 
 
 def _outside(states: Floats, box: tuple[Floats, Floats]) -> NDArray[np.bool_]:
@@ -260,52 +287,47 @@ def _outside(states: Floats, box: tuple[Floats, Floats]) -> NDArray[np.bool_]:
     return np.asarray(((seen < box[0]) | (seen > box[1])).any(axis=1))
 
 
-def _loop(last: Floats) -> Floats | None:
-    """Return the states of one turn ``(k, M)``, if ``last`` goes round and round the same ones."""
-    distance = np.abs(last - last[0]).max(axis=1)
+def _exact_period(last: Floats, longest: int) -> int | None:
+    """Return after how many steps the states ``last (L, M)`` repeat themselves, but for rounding."""
+    distance = np.abs(last[1 : len(last) // 2] - last[0]).max(axis=1)
     size = float(np.ptp(last, axis=0).max())
-    for k in np.flatnonzero(distance[1 : len(last) // 2] <= _EXACT * size)[:1] + 1:
-        if np.abs(last[k:] - last[:-k]).max() <= _EXACT * size:
-            return last[:k]
-    for k in _returns(distance, size):
-        if len(last) < k * _TURNS:
-            return None
-        turn, after = last[: k + 1], last[k:]
-        # the steps of a sampled flow are short; those of a map that jumps about would cross everything
-        if np.abs(np.diff(turn, axis=0)).max() > _STRIDE * size:
-            continue
-        if _follows(after, turn, _TRACK * size):
-            return last[:k]
+    for k in np.flatnonzero(distance <= _EXACT * size)[:1] + 1:
+        if k <= longest and np.abs(last[k:] - last[:-k]).max() <= _EXACT * size:
+            return int(k)
     return None
 
 
-def _returns(distance: Floats, size: float) -> NDArray[np.int64]:
-    """Return the first steps at which a run is nearest to its start again, after having been away."""
+def _loop(run: Any, longest: int) -> tuple[int, int] | None:
+    """Return how long a turn is, and for how long ``run (T, c)`` has followed it, if it goes round and round.
+
+    A run that only drifts away from its last turn, slowly, is quasi-periodic, or has not yet come to rest.
+    """
+    long = int(_FOLLOWED * len(run))
+    backwards = run[: -min(longest, long // _FEWEST_TURNS) - 2 : -1]
+    size = float(np.ptp(run[-max(2, int(_LAST * len(run))) :], axis=0).max())
+    for k in _returns(np.abs(backwards - backwards[0]).max(axis=1), size):
+        wanted = max(k * min(_TURNS, long // k), int(_LAST * len(run)))
+        # a turn is no larger than that, and most are not followed for long
+        if kernels.followed(run, k, _TRACK * size, np.zeros(len(run) // k + 1)) < wanted:
+            continue
+        turn, far = run[len(run) - 1 - k :], np.zeros(len(run) // k + 1)
+        near = _TRACK * float(np.ptp(turn, axis=0).max())
+        followed = kernels.followed(run, k, near, far)
+        # the steps of a sampled flow are short; those of a map that jumps about would cross everything
+        if followed < wanted or np.abs(np.diff(turn, axis=0)).max() > _STRIDE / _TRACK * near:
+            continue
+        turns = far[: max(wanted, followed // 2) // k]
+        if turns.max() <= 2 * turns[0] + _DRIFT * near:
+            return int(k), followed
+    return None
+
+
+def _returns(distance: Any, size: float) -> NDArray[np.int64]:
+    """Return the steps at which a run is nearest to its end, after having been away from it."""
     away = distance > _AWAY * size
     if not away.any():
         return np.empty(0, dtype=np.int64)
     left = int(away.argmax())
     inner = distance[left + 1 : -1]
     nearest = (inner <= distance[left:-2]) & (inner < distance[left + 2 :]) & (inner <= _BACK * size)
-    return np.flatnonzero(nearest)[:_TRIES] + left + 1
-
-
-def _distances(points: Floats, turn: Floats) -> Floats:
-    """Return the distance of each of ``points (n, M)`` from the polygon through ``turn (k + 1, M)``.
-
-    That to the foot on the nearest segment, by its largest coordinate.
-    """
-    begin, way = turn[:-1], np.diff(turn, axis=0)
-    squares = np.maximum((way**2).sum(axis=1), np.finfo(float).tiny)
-    along = np.clip((points @ way.T - (begin * way).sum(axis=1)) / squares, 0.0, 1.0)
-    found = np.empty(len(points))
-    for i, point in enumerate(points):
-        found[i] = np.abs(point - begin - along[i][:, None] * way).max(axis=1).min()
-    return found
-
-
-def _follows(points: Floats, turn: Floats, near: float) -> bool:
-    """Whether all of ``points (n, M)`` are within ``near`` of the polygon through ``turn (k + 1, M)``."""
-    # enough of them to see a run that leaves the loop, few enough to be quick; one that does, does so soon
-    some = points[:: max(1, len(points) // _SAMPLE)]
-    return all(_distances(some[k : k + _AT_ONCE], turn).max() <= near for k in range(0, len(some), _AT_ONCE))
+    return np.flatnonzero(nearest) + left + 1
