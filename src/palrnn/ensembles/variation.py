@@ -22,6 +22,7 @@ from palrnn.engine.seeds import generator
 from palrnn.forcing import TrainConfig
 from palrnn.invariants import dstsp
 from palrnn.invariants.free_run import free_run
+from palrnn.invariants.state_space import delay_for
 from palrnn.model import Forcing
 from palrnn.model.surrogate import family
 
@@ -121,4 +122,4 @@ def distance(model: Any, x: Floats) -> float:
     """Return D_stsp of the free run of ``model``, from 15,000 steps on, against ``x (T, N)``."""
     whole = x[~np.isnan(x).any(axis=1)]
     run = free_run(model, whole[0], _STEPS, _DISCARD)
-    return float("inf") if run.diverged else dstsp(run.observed, x).value
+    return float("inf") if run.diverged else dstsp(run.observed, x, delay=delay_for(x[:_STEPS])).value

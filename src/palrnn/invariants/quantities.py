@@ -21,7 +21,7 @@ from palrnn.engine.gaps import first_whole_row
 from palrnn.invariants.free_run import free_run
 from palrnn.invariants.lyapunov import DivergenceError, HowMany, LyapunovSpectrum, lyapunov_spectrum
 from palrnn.invariants.spectrum import spectrum_distance
-from palrnn.invariants.state_space import StateSpaceDivergence, dstsp
+from palrnn.invariants.state_space import StateSpaceDivergence, delay_for, dstsp
 from palrnn.model import BOUND, PALRNN, Surrogate, drift_of
 from palrnn.model.engine import advance
 from palrnn.model.inputs import checked_inputs, input_dim
@@ -160,10 +160,11 @@ def quantities_of_interest(
     (NaN, which `dstsp` and `spectrum_distance` leave out), and keeps ``steps`` states, by default as many as
     the reference has, after ``discard``. Compared are the observed coordinates, with observation noise only
     if ``observation_noise``. ``k`` Lyapunov exponents come from the same start and length. ``bins`` to
-    ``delay`` are settings of `dstsp`. A driven model runs along ``inputs (T, K)``, from the row of the start
-    on, or from the first for a given ``x1``, and from their beginning again where the run outlasts them.
-    With ``flow`` exponents are those of the flow that a surrogate's run samples (`lyapunov_spectrum`), which
-    a PAL-RNN or a driven model has not.
+    ``delay`` are settings of `dstsp`; a single column has the delay of its own memory unless one is given
+    (`suggest_tau`, at most a sixth of the rows). A driven model runs along ``inputs (T, K)``, from the row of
+    the start on, or from the first for a given ``x1``, and from their beginning again where the run outlasts
+    them. With ``flow`` exponents are those of the flow that a surrogate's run samples (`lyapunov_spectrum`),
+    which a PAL-RNN or a driven model has not.
     """
     seen = drift_of(model).observed_dim
     truth = as_series(reference, "reference", dim=seen, allow_nan=True)
@@ -172,6 +173,8 @@ def quantities_of_interest(
     drive = checked_inputs(model, inputs, len(truth))
     scale = Standardizer(np.zeros(seen), np.ones(seen)) if standardizer is None else standardizer
     as_instance(scale, "standardizer", Standardizer)
+    if delay is None:
+        delay = delay_for(truth if steps is None else truth[: as_int(steps, "steps", least=20)])
     how: dict[str, Any] = {"standardizer": scale, "discard": discard, "dt": dt, "k": k, "sigma": sigma}
     how |= {"inputs": None if drive is None else np.roll(drive, -row, axis=0), "seed": seed}
     how |= {"observation_noise": observation_noise, "steps": len(truth) if steps is None else steps}

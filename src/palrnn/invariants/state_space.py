@@ -12,6 +12,7 @@ D_stsp is not a distance to zero: two stretches of the same true system differ t
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,10 @@ PROTOCOLS = ("paper", "alrnn-python", "gtf")
 _MOST_HISTOGRAM_DIMS = 6
 _LAGS = 3
 _MOST_DENSE_BINS = 2**17
+_NO_DELAY = (
+    "D_stsp of a single column sees no dynamics: a shuffled series scores 0. Give delay, in steps "
+    "(palrnn.suggest_tau of the reference, say), to compare delay spaces"
+)
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,8 @@ def dstsp(
     - ``gtf``: the public GTF code, whose box is wider by 0.1 standard deviations on each side.
 
     With a ``delay``, both are compared in their delay space: each coordinate now, ``delay`` and twice that
-    many steps ago. A histogram of one coordinate sees where a series goes, and nothing of how.
+    many steps ago. A histogram of one coordinate sees where a series goes, and nothing of how: a single
+    column without a ``delay`` gets a warning (UserWarning). `suggest_tau` of the reference is one to try.
 
     ``method`` is "histogram" for N <= 6 and "mixture" beyond, unless given. The mixture has Gaussians of
     ``mixture_std`` reference deviations at every point and is integrated with ``samples`` draws (with
@@ -99,6 +105,8 @@ def dstsp(
     model = as_series(generated, "generated", min_steps=1, dim=truth.shape[1], allow_nan=True)
     if delay is not None:
         truth, model = (delayed(series, delay) for series in (truth, model))
+    elif truth.shape[1] == 1:
+        warnings.warn(_NO_DELAY, stacklevel=2)
     truth, model = _whole(truth, "reference"), _whole(model, "generated")
     bins = as_int(bins, "bins", least=1)
     smoothing = as_float(smoothing, "smoothing", above=0.0)
