@@ -4,7 +4,10 @@ A method hands over a `Surrogate`, or anything that `palrnn.viability` can run, 
 judged against later stretches of the truth: from ten starts 100,000 steps (`viability`), D_stsp and D_H of
 20,000 steps each, and exponents along 50,000 steps. *Good* is: all ten move on, the median D_stsp is within
 0.5 nats of its floor, and the largest exponent within 15 %. As in palrnn's verdict, a cycle is no end where
-it is the truth's own, and a run of length T cannot tell an exponent below 1 / T from none.
+it is the truth's own, and a run of length T cannot tell an exponent below 1 / T from none. That verdict asks
+for more: D_H, too, within 0.1 of its floor, and, where no true exponent is known, a positive one unless the
+data repeat themselves. It asks for less where stretches of the truth differ much (D_stsp and D_H up to the
+largest distance of two) and where exponents have large errors. The definition here is that of the tables.
 
 Exponents are told twice: those of the map, and those that a score card has, which are of the flow that it
 samples (`palrnn.lyapunov_spectrum`, ``flow=True``) where samples are fine enough to tell the path.

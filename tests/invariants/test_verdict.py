@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.simulated import Simulated
 
-from palrnn import ALRNN, lorenz63
-from palrnn.invariants import Fate, LyapunovSpectrum, Viability, dstsp, dstsp_floor, scorecard
-from palrnn.invariants.over_starts import StartScores
+from palrnn import ALRNN, Standardizer, lorenz63, spread_starts, viability
+from palrnn.data.systems import lorenz63_system
+from palrnn.invariants import Fate, Floor, LyapunovSpectrum, Viability, dstsp, dstsp_floor, scorecard
+from palrnn.invariants.floors import score_floors
+from palrnn.invariants.over_starts import StartScores, scores_over_starts
 from palrnn.invariants.verdict import quick_verdict
 
 
@@ -142,6 +145,57 @@ def test_a_flow_must_have_an_exponent_of_zero(card, second, believed):
     # the second exponent of a run too short to tell it from zero
     unsure = replace(flow.hard, map_lyapunov=replace(spectrum, stderr=np.full(3, 0.1)))
     assert replace(flow, hard=unsure).verdict.good
+
+
+def test_the_right_places_at_another_pace_are_not_good(card):
+    """Lorenz-63 itself, at its own pace, twice and half of it, where no exponent is known."""
+    source = lorenz63(40_000, discard=5000)
+    x, starts = source[:9000], spread_starts(source)
+    floors = score_floors(source, length=9000, pairs=12, bins=30, smoothing=1e-5, protocol="paper")
+    unit = Standardizer(np.zeros(3), np.ones(3))
+    for dt, grade in ((0.01, "good"), (0.02, "fair"), (0.005, "fair")):
+        model = Simulated(lorenz63_system(), dt)
+        life = viability(model, starts, data=x)
+        runs = scores_over_starts(model, starts, x, standardizer=unit, discard=1000)
+        pace = float(np.median(runs.spectrum_distance))
+        quick = quick_verdict(life, float(np.median(runs.dstsp)), floors[0], x, spectrum=(pace, floors[1]))
+        whole = replace(
+            card,
+            reference=x,
+            viability=life,
+            over_starts=runs,
+            dstsp_floor=floors[0],
+            spectrum_floor=floors[1],
+            lyapunov=None,
+        ).verdict
+        for found in (quick, whole):
+            assert found.grade == grade
+            assert ("spectrum" in found.causes) == (dt != 0.01)
+            # in half of the time it has been to fewer places; in twice the time D_stsp sees nothing
+            assert "score" not in found.causes or dt == 0.005
+    assert str(quick) == str(whole)
+    assert f"D_H is {pace:.2g} where the reference differs from itself by {floors[1].median:.2g}" in str(
+        quick
+    )
+
+
+def test_the_pace_is_read_against_its_floor(card):
+    def with_pace(value, floor):
+        runs = StartScores(card.over_starts.dstsp, np.full(10, value), 2000)
+        return replace(card, over_starts=runs, spectrum_floor=Floor(np.array(floor), 2000)).verdict
+
+    assert with_pace(0.14, [0.05]).good
+    assert with_pace(0.16, [0.05]).causes == ("spectrum",)
+    # stretches of the reference differ as much
+    assert with_pace(0.16, [0.04, 0.05, 0.17]).good
+    # half of the runs have no spectrum: that they rest is said elsewhere
+    assert with_pace(1.0, [0.05]).good
+
+
+def test_the_pace_of_noisy_data_is_that_of_runs_with_noise(card):
+    slow = replace(card, over_starts=StartScores(card.over_starts.dstsp, np.full(10, 0.9), 2000))
+    assert slow.verdict.causes == ("spectrum",)
+    assert replace(slow, over_starts_with_noise=card.over_starts).verdict.good
 
 
 def test_samples_of_a_flow_are_told_from_points_of_a_map():

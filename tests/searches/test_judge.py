@@ -43,6 +43,7 @@ def test_another_speed_is_seen_in_the_spectrum():
     assert slow.dstsp == pytest.approx(slow.dstsp_floor, abs=0.1)
     assert slow.spectrum_distance > 10 * slow.spectrum_floor > true.spectrum_distance
     assert true.key < slow.key
+    assert "it moves at another pace" in slow.verdict
 
 
 def test_noise_in_the_data_is_held_less_against_the_true_map(monkeypatch):

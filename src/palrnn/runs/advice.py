@@ -50,7 +50,7 @@ def advice(
     if causes & {"rests", "cycle", "leaves"} and config.keep != "best":
         every = max(1, config.updates // _MEASURED)
         found.append(f'keep = "best" with evaluate_every = {every}, which prefers models that live')
-    if causes & {"score", "exponent", "cycle", "rests"}:
+    if causes & {"score", "spectrum", "exponent", "cycle", "rests"}:
         if config.latent_dim < _LATENT or config.gated < _GATED:
             sizes = max(_LATENT, config.latent_dim), max(_GATED, config.gated)
             found.append(
@@ -58,6 +58,8 @@ def advice(
             )
         if not brief and config.updates * _MORE <= _MOST:
             found.append(f"updates = {_MORE * config.updates:,} (now {config.updates:,})")
+    if "spectrum" in causes and "score" not in causes:
+        found.append("the same rate of sampling for what it learns and what judges it, if these differ")
     if "blind" in causes:
         found.append(more)
     found.append(f"another seed (now {config.seed})")

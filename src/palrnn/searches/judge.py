@@ -1,7 +1,7 @@
 """How good a candidate is, on rows to train on: first whether it lives, then how near it comes.
 
 1. The *grade* of `palrnn.invariants.verdict`: good, fair or not usable, from long free runs of ten starts and
-   from D_stsp against its floor. A model that comes to rest is not usable, whatever it scores.
+   from D_stsp and D_H against their floors. A model that comes to rest is not usable, whatever it scores.
 2. Of models that are good or fair, those of which every run moves on.
 3. Then the *loss*: D_stsp above its floor, five times D_H above its floor, six for the part of the starts
    that end, and, for samples of a flow, four times how rough the model is: by what part of the larger one its
@@ -147,7 +147,8 @@ def judge_model(
     floor = dstsp_floor(alike, length=length, pairs=_PAIRS, delay=delay, seed=seed)
     rhythm = spectrum_floor(alike, length=length, pairs=_PAIRS, seed=seed)
     dstsp = float(np.median(np.minimum(scores.dstsp, _FAR)))
-    found: Verdict = quick_verdict(life, dstsp, floor, data.longest)
+    pace = float(np.median(scores.spectrum_distance))
+    found: Verdict = quick_verdict(life, dstsp, floor, data.longest, spectrum=(pace, rhythm))
     along = data.validation_inputs
     ahead = prediction_error(model, data.validation, _AHEAD, inputs=along, horizon=_AHEAD).mse[-1]
     ended = ended_fates(life, excess_over(floor, dstsp), data.longest)
@@ -160,7 +161,7 @@ def judge_model(
         steps=long_steps,
         dstsp=dstsp,
         dstsp_floor=floor.median,
-        spectrum_distance=float(np.median(scores.spectrum_distance)),
+        spectrum_distance=pace,
         spectrum_floor=rhythm.median,
         error=float(min(ahead, _FAR)) if np.isfinite(ahead) else _FAR,
         noisy=noise is not None,
