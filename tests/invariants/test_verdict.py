@@ -198,6 +198,59 @@ def test_the_pace_of_noisy_data_is_that_of_runs_with_noise(card):
     assert replace(slow, over_starts_with_noise=card.over_starts).verdict.good
 
 
+def _two_rotations(first, second):
+    """A linear network of two oscillations of so many steps a turn, with exponents of zero."""
+    W = np.zeros((4, 4))
+    for i, turn in enumerate((first, second)):
+        c, s = np.cos(2 * np.pi / turn), np.sin(2 * np.pi / turn)
+        W[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = [[c, -s], [s, c]]
+    return ALRNN(np.zeros(4), W, np.zeros(4), np.eye(4), 0)
+
+
+_NO_CHAOS = {
+    # of 100,000 steps, a loop of 30,000 is not seen as one
+    "loop": _two_rotations(30_000.4 / 101, 30_000.4 / 703),
+    "torus": _two_rotations(50.0, 50 * (1 + 5**0.5) / 2),
+}
+
+
+@pytest.mark.parametrize("model", _NO_CHAOS.values(), ids=_NO_CHAOS.keys())
+def test_a_loop_or_torus_is_not_good_for_data_that_do_not_repeat_themselves(model):
+    x = lorenz63(8000, discard=2000)
+    x = np.concatenate([x, x[:, :1] * x[:, 1:2]], axis=1)
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    how = {"dt": 1.0, "pairs": 3, "bins": 8}
+    card = scorecard(model, x, **how)
+    assert card.viability.viable
+    assert card.chaotic is False
+    assert "not chaotic" in card.verdict.causes
+    nothing = StartScores(np.zeros(10), np.zeros(10), 4000)
+    blind = replace(card, over_starts=nothing, over_starts_with_noise=None).verdict
+    assert (blind.grade, blind.causes) == ("fair", ("not chaotic",))
+    assert "loop or quasi-periodic" in str(blind)
+    # of data like that it is the true model; a known exponent tells more than this
+    own = np.asarray(model.rollout([1.0, 0.0, 0.5, 0.0], 12_000).states)
+    assert scorecard(model, own, **how).verdict.good
+    assert scorecard(model, x, lyapunov=0.0, **how).chaotic is None
+
+
+def test_a_cycle_that_the_data_have_needs_no_chaos():
+    c, s = np.cos(0.11), np.sin(0.11)
+    circle = ALRNN([0.0, 0.0], [[c, -s], [s, c]], [0.0, 0.0], np.eye(2), 0)
+    card = scorecard(circle, np.asarray(circle.rollout([1.4, 0.0], 8000).states), dt=1.0, pairs=5)
+    assert card.viability.counts == {"cycle": 10}
+    assert card.verdict.good
+
+
+def test_a_slow_growth_is_told_from_none_by_a_longer_run():
+    # e^4 in 22 steps, which a cycle may show for a while
+    model = _tent(1.2)
+    series = np.asarray(model.rollout([0.2], 44).states)
+    card = scorecard(model, series, dt=1.0, discard=50, pairs=3, long_steps=2000)
+    assert 3.0 < card.hard.lyapunov.largest * 22 < 5.0
+    assert card.chaotic
+
+
 def test_samples_of_a_flow_are_told_from_points_of_a_map():
     how = {"dt": 1.0, "discard": 50, "pairs": 3, "long_steps": 1000}
     map_ = np.asarray(_tent().rollout([0.2], 2000).states)

@@ -28,6 +28,8 @@ def test_a_good_model_needs_no_advice():
         ("exponent", TrainConfig(tau=16), "tau = 8 (now 16)"),
         ("spectrum", TrainConfig.paper(), "latent_dim = 60, gated = 40 (now 30, 10)"),
         ("spectrum", TrainConfig(), "the same rate of sampling"),
+        ("not chaotic", TrainConfig.paper(), "input_noise = 0.05 (now 0)"),
+        ("not chaotic", TrainConfig(), "updates = 60,000 (now 30,000)"),
     ],
 )
 def test_each_cause_has_its_numbers(cause, config, expected):

@@ -46,6 +46,21 @@ def test_another_speed_is_seen_in_the_spectrum():
     assert "it moves at another pace" in slow.verdict
 
 
+def test_a_run_without_chaos_is_not_good_for_a_flow_that_has_it():
+    turns = np.zeros((3, 3))
+    turns[:2, :2] = turning(angle=2 * np.pi / 400.3).W
+    torus = ALRNN(np.zeros(3), turns, np.zeros(3), np.eye(3), 0)
+    data = parts([lorenz63(6000)])
+
+    def told(start, steps, flow):
+        return 1e-6 if steps > 10_000 else 1e-5
+
+    found = judge_model(torus, data, long_steps=1000, exponent=told)
+    assert found.rough == 0.0
+    assert "no exponent is positive" in found.verdict
+    assert "no exponent" not in judge_model(torus, data, long_steps=1000, exponent=lambda *_: 0.01).verdict
+
+
 def test_noise_in_the_data_is_held_less_against_the_true_map(monkeypatch):
     exact, noisy = (judge_model(turning(), parts([circle(noise)]), long_steps=20_000) for noise in (0.0, 0.1))
     assert (exact.noisy, noisy.noisy) == (False, True)

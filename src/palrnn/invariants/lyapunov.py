@@ -41,7 +41,9 @@ _WINDOW = 5
 #: How many exponents to begin with, where as many are wanted as the dimension takes.
 _FEW = 4
 #: The log of the growth along a run from which on it is chaos: on a cycle what is left of it is about one.
-_GROWN = 5.0
+GROWN = 5.0
+#: Steps after which a run without chaos is told from one with little of it.
+LONG_EXPONENT = 50_000
 
 #: How many exponents: so many, as many as the Kaplan-Yorke dimension takes, or all.
 HowMany = int | Literal["dimension"] | None
@@ -111,10 +113,15 @@ class LyapunovSpectrum:
         return f"LyapunovSpectrum({shown}{more}{of}; Kaplan-Yorke dimension {words})"
 
 
+def has_grown(largest: float, time: float) -> bool:
+    """Return whether what grew at the rate ``largest`` for so long has grown so much that it is chaos."""
+    return largest * time > GROWN
+
+
 def neutral_part(exponents: Floats, time: float) -> float:
     """Return `LyapunovSpectrum.neutral` of descending ``exponents (k,)`` of a run of so much ``time``."""
     largest, last = float(exponents[0]), float(exponents[-1])
-    if not largest * time > _GROWN or last > 0:  # if all are positive, that of zero is not among them
+    if not has_grown(largest, time) or last > 0:  # if all are positive, that of zero is not among them
         return 0.0
     return float(np.abs(exponents).min() / largest)
 

@@ -20,7 +20,15 @@ from palrnn.engine.seeds import generator
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import SETTLE, Floor, score_floors
 from palrnn.invariants.free_run import drives_from
-from palrnn.invariants.lyapunov import HowMany, LyapunovSpectrum, lyapunov_spectrum, reference_spectrum
+from palrnn.invariants.lyapunov import (
+    LONG_EXPONENT,
+    DivergenceError,
+    HowMany,
+    LyapunovSpectrum,
+    has_grown,
+    lyapunov_spectrum,
+    reference_spectrum,
+)
 from palrnn.invariants.over_starts import StartScores, scores_over_starts
 from palrnn.invariants.prediction import PredictionError, prediction_error
 from palrnn.invariants.quantities import Quantities, quantities_of_interest, samples_flow
@@ -55,6 +63,8 @@ class Scorecard(Display):
     ``dstsp_at_rest`` is what a run at rest in the middle of the reference would score, with that noise: a
     score that is no lower says nothing. ``flow`` says that the reference looks like samples of a flow
     without inputs; if they are fine enough (`samples_flow`), the exponents of ``hard`` are those of the flow.
+    ``chaotic`` says whether the run is; None where that does not matter: the true exponent is known,
+    something drives the model, or a run ends.
     """
 
     hard: Quantities
@@ -75,6 +85,7 @@ class Scorecard(Display):
     over_starts_with_noise: StartScores | None = None
     dstsp_at_rest: float | None = None
     flow: bool = False
+    chaotic: bool | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -104,6 +115,7 @@ class Scorecard(Display):
             "reference_exponents_stderr": None if known is None else _numbers(known.stderr),
             "reference_kaplan_yorke": None if known is None else known.kaplan_yorke,
             "reference_largest_exponent": self.lyapunov,
+            "chaotic": self.chaotic,
             "prediction_mse": _numbers(self.prediction.mse),
             "valid_steps": float(self.prediction.valid_steps.mean()),
             "valid_time": self.prediction.valid_time,
@@ -222,9 +234,9 @@ def scorecard(
     scale = standardizer or Standardizer(np.zeros(drift.observed_dim), np.ones(drift.observed_dim))
     flow = samples_flow(drift, truth, scale) if flow is None else bool(flow)
     hard = quantities_of_interest(drift, truth, flow=flow, **run)
+    first = scale.transform(truth[first_whole_row(truth, "reference")])
+    how: dict[str, Any] = {"steps": len(truth), "discard": discard, "dt": dt, "k": asked, "seed": seed}
     if flow and hard.lyapunov is not None:
-        first = scale.transform(truth[first_whole_row(truth, "reference")])
-        how: dict[str, Any] = {"steps": len(truth), "discard": discard, "dt": dt, "k": asked, "seed": seed}
         hard = replace(hard, map_lyapunov=lyapunov_spectrum(drift, first, **how))
     sampled = quantities_of_interest(model, truth, **run) if isinstance(model, PALRNN) else None
     places, rhythms = score_floors(
@@ -237,6 +249,8 @@ def scorecard(
     scored: dict[str, Any] = {"standardizer": scale, "discard": discard, "seed": seed, **common}
     scored["drives"] = drives
     noise = None if isinstance(reference, System) else _seen_noise(source)
+    life = viability(drift, points, long_steps, inputs=drives, data=own)
+    asks = lyapunov is None and not drift.input_dim and life.viable
     return Scorecard(
         hard=hard,
         sampled=sampled,
@@ -252,7 +266,7 @@ def scorecard(
         reference=truth,
         gated=drift.gated,
         system=reference.name if isinstance(reference, System) else None,
-        viability=viability(drift, points, long_steps, inputs=drives, data=own),
+        viability=life,
         over_starts=scores_over_starts(drift, points, truth, **scored),
         noise=noise,
         over_starts_with_noise=None
@@ -260,7 +274,23 @@ def scorecard(
         else scores_over_starts(drift, points, truth, noise=noise, **scored),
         dstsp_at_rest=_at_rest(truth, noise, seed, common),
         flow=drift.input_dim == 0 and is_smooth(truth),
+        chaotic=_chaotic(drift, first, hard, how) if asks else None,
     )
+
+
+def _chaotic(drift: Surrogate, start: Floats, run: Quantities, how: dict[str, Any]) -> bool | None:
+    """Return whether the run from ``start (N,)`` is chaotic, by a longer one where ``run`` does not tell."""
+    known = [each for each in (run.lyapunov, run.map_lyapunov) if each is not None]
+    if not known:
+        return None
+    if any(has_grown(each.largest, float(each.times[-1])) for each in known):
+        return True
+    steps = max(how["steps"], LONG_EXPONENT)
+    try:
+        found = lyapunov_spectrum(drift, start, **(how | {"steps": steps, "k": 1}))
+    except DivergenceError:
+        return None
+    return has_grown(found.largest, steps * how["dt"])
 
 
 def _seen_noise(series: Any) -> Floats | None:

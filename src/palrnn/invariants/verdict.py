@@ -3,8 +3,9 @@
 - *good*: every free run moves on; D_stsp (the median over starts, with noise as in the data where these are
   noisy) is within 0.5 nats of its floor, and D_H within 0.1, or each within what stretches of the reference
   differ by; and the largest exponent, where the true one is known, is within 15 % of it or three standard
-  errors. Where it is not known and the data look like samples of a flow, the map that a chaotic model is must
-  have one near zero, as flows have;
+  errors. Where it is not known, a model whose run is not chaotic needs data that repeat themselves
+  (`Repetition`), and if the data look like samples of a flow, the map that a chaotic model is must have one
+  exponent near zero, as flows have;
 - *not usable*: a run diverges, more than one in five ends (at rest, on a cycle, in another region), or
   D_stsp is more than 2 nats above its floor;
 - *fair*: anything between; and a model whose score says nothing, because a run at rest would not be more
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from palrnn.invariants.viability import Fate, Viability
 
 Grade = Literal["good", "fair", "not usable"]
-Cause = Literal["diverges", "rests", "cycle", "leaves", "score", "blind", "spectrum", "exponent"]
+Cause = Literal[
+    "diverges", "rests", "cycle", "leaves", "score", "blind", "spectrum", "exponent", "not chaotic"
+]
 
 #: D_stsp above its floor, in nats, up to which a model is good, and fair.
 GOOD_EXCESS, FAIR_EXCESS = 0.5, 2.0
@@ -55,7 +58,7 @@ class Verdict:
     """``grade`` with the ``reasons`` against a better one, in words, and what to try next: ``advice``.
 
     ``causes`` are the same reasons by name: "diverges", "rests", "cycle", "leaves", "score", "blind" (the
-    score says nothing), "spectrum", "exponent".
+    score says nothing), "spectrum", "exponent", "not chaotic" (a loop, or quasi-periodic).
     """
 
     grade: Grade
@@ -85,7 +88,8 @@ def verdict(card: Scorecard) -> Verdict:
     if runs is not None:
         distance = float(np.median(runs.spectrum_distance))
     paces = [] if distance is None else _spectrum(distance, card.spectrum_floor)
-    return _worst_first([*ends, *scores, *paces, *_exponent(card)])
+    regular = [] if ends or card.chaotic is not False else _not_chaotic(card.reference)
+    return _worst_first([*ends, *scores, *paces, *regular, *_exponent(card)])
 
 
 def quick_verdict(
@@ -95,16 +99,18 @@ def quick_verdict(
     reference: Floats,
     *,
     spectrum: tuple[float, Floor] | None = None,
+    chaotic: bool | None = None,
 ) -> Verdict:
     """Return what long runs and scores come to, where exponents are not known.
 
     ``dstsp`` and the D_H of ``spectrum``, beside its floor, are medians over starts, with noise as in the
-    data where these are noisy.
+    data where these are noisy. ``chaotic`` says whether the run is, None that nobody has looked.
     """
     excess = excess_over(floor, dstsp)
     ends = _ended(life, excess, reference)
     paces = [] if spectrum is None else _spectrum(*spectrum)
-    return _worst_first([*ends, *_score(excess, floor), *paces])
+    regular = [] if ends or chaotic is not False else _not_chaotic(reference)
+    return _worst_first([*ends, *_score(excess, floor), *paces, *regular])
 
 
 def ended_fates(life: Viability, excess: float, reference: Floats) -> list[Fate]:
@@ -183,6 +189,13 @@ def _spectrum(distance: float, reference: Floor) -> list[tuple[Grade, Cause, str
         return []
     words = f"D_H is {distance:.2g} where the reference differs from itself by {floor:.2g}"
     return [("fair", "spectrum", f"{words}: it moves at another pace")]
+
+
+def _not_chaotic(reference: Floats) -> list[tuple[Grade, Cause, str]]:
+    if Repetition(reference).periodic:
+        return []
+    words = "its run is a loop or quasi-periodic (no exponent is positive); the data do not repeat themselves"
+    return [("fair", "not chaotic", words)]
 
 
 def _exponent(card: Scorecard) -> list[tuple[Grade, Cause, str]]:

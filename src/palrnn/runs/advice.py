@@ -45,12 +45,12 @@ def advice(
         found.append(f"learning_rate = {config.learning_rate / 3:.2g} (now {config.learning_rate:g})")
     if causes & {"diverges", "leaves", "score", "exponent"} and config.tau > 1:
         found.append(f"tau = {max(1, config.tau // 2)} (now {config.tau})")
-    if causes & {"rests", "cycle"} and config.input_noise <= _NOISE:
+    if causes & {"rests", "cycle", "not chaotic"} and config.input_noise <= _NOISE:
         found.append(f"input_noise = {max(_NOISE, 2 * config.input_noise):g} (now {config.input_noise:g})")
-    if causes & {"rests", "cycle", "leaves"} and config.keep != "best":
+    if causes & {"rests", "cycle", "leaves", "not chaotic"} and config.keep != "best":
         every = max(1, config.updates // _MEASURED)
         found.append(f'keep = "best" with evaluate_every = {every}, which prefers models that live')
-    if causes & {"score", "spectrum", "exponent", "cycle", "rests"}:
+    if causes & {"score", "spectrum", "exponent", "cycle", "rests", "not chaotic"}:
         if config.latent_dim < _LATENT or config.gated < _GATED:
             sizes = max(_LATENT, config.latent_dim), max(_GATED, config.gated)
             found.append(

@@ -1,7 +1,8 @@
 """How good a candidate is, on rows to train on: first whether it lives, then how near it comes.
 
-1. The *grade* of `palrnn.invariants.verdict`: good, fair or not usable, from long free runs of ten starts and
-   from D_stsp and D_H against their floors. A model that comes to rest is not usable, whatever it scores.
+1. The *grade* of `palrnn.invariants.verdict`: good, fair or not usable, from long free runs of ten starts,
+   from D_stsp and D_H against their floors, and, for samples of a flow that do not repeat themselves, from
+   whether the run is chaotic. A model that comes to rest is not usable, whatever it scores.
 2. Of models that are good or fair, those of which every run moves on.
 3. Then the *loss*: D_stsp above its floor, five times D_H above its floor, six for the part of the starts
    that end, and, for samples of a flow, four times how rough the model is: by what part of the larger one its
@@ -34,6 +35,7 @@ from palrnn.invariants import (
     viability,
 )
 from palrnn.invariants.free_run import drives_from
+from palrnn.invariants.lyapunov import GROWN, LONG_EXPONENT, has_grown
 from palrnn.invariants.over_starts import scores_over_starts
 from palrnn.invariants.verdict import ended_fates, excess_over, quick_verdict
 from palrnn.invariants.viability import spread_rows
@@ -47,8 +49,6 @@ SPECTRUM_WEIGHT, END_WEIGHT, ROUGH_WEIGHT = 5.0, 6.0, 4.0
 _FAR = 20.0
 _STARTS, _DISCARD, _PAIRS, _AHEAD, _SEEN_NOISE = 10, 1000, 10, 10, 0.005
 _EXPONENT_STEPS = 10_000
-# the log of the growth along a run from which on there is chaos to be right about
-_GROWN = 5.0
 # of the ten starts, those that tell how rough a model is
 _ROUGH_STARTS = slice(0, None, 4)
 _GRADES = ("good", "fair", "not usable")
@@ -148,7 +148,10 @@ def judge_model(
     rhythm = spectrum_floor(alike, length=length, pairs=_PAIRS, seed=seed)
     dstsp = float(np.median(np.minimum(scores.dstsp, _FAR)))
     pace = float(np.median(scores.spectrum_distance))
-    found: Verdict = quick_verdict(life, dstsp, floor, data.longest, spectrum=(pace, rhythm))
+    rough, chaotic = 0.0, None
+    if samples_flow(model, data.longest):
+        rough, chaotic = _exponents(model, points[_ROUGH_STARTS], exponent, life.viable)
+    found: Verdict = quick_verdict(life, dstsp, floor, data.longest, spectrum=(pace, rhythm), chaotic=chaotic)
     along = data.validation_inputs
     ahead = prediction_error(model, data.validation, _AHEAD, inputs=along, horizon=_AHEAD).mse[-1]
     ended = ended_fates(life, excess_over(floor, dstsp), data.longest)
@@ -165,35 +168,43 @@ def judge_model(
         spectrum_floor=rhythm.median,
         error=float(min(ahead, _FAR)) if np.isfinite(ahead) else _FAR,
         noisy=noise is not None,
-        rough=_rough(model, points[_ROUGH_STARTS], exponent) if samples_flow(model, data.longest) else 0.0,
+        rough=rough,
     )
 
 
-def _rough(model: Surrogate, starts: Floats, exponent: Exponent | None) -> float:
-    """Return by what part of the larger one the exponents of map and flow differ: the median of ``starts``.
+def _exponents(
+    model: Surrogate, starts: Floats, exponent: Exponent | None, lives: bool
+) -> tuple[float, bool | None]:
+    """Return how rough ``model`` is, the median of ``starts (S, N)``, and whether its run is chaotic.
 
-    0 without chaos, where both are as good as zero or below; 1 of a run that diverges.
+    It is rough by what part of the larger one the largest exponents of map and flow differ: 0 without chaos,
+    where both are as good as zero or below; 1 of a run that diverges. Of a model that ``lives`` longer runs
+    say whether there is no chaos from any of them.
     """
-    return float(np.median([_rough_from(model, start, exponent) for start in starts]))
+    found = [_exponents_from(model, start, exponent, lives) for start in starts]
+    told = [chaotic for _, chaotic in found if chaotic is not None]
+    return float(np.median([rough for rough, _ in found])), any(told) if told else None
 
 
-def _rough_from(model: Surrogate, start: Floats, exponent: Exponent | None) -> float:
-    steps = _EXPONENT_STEPS
-
-    def largest(flow: bool) -> float:
+def _exponents_from(
+    model: Surrogate, start: Floats, exponent: Exponent | None, lives: bool
+) -> tuple[float, bool | None]:
+    def largest(flow: bool, steps: int) -> float:
         if exponent is not None:
             return exponent(start, steps, flow)
         how: dict[str, Any] = {"steps": steps, "discard": _DISCARD, "dt": 1.0, "k": 1, "flow": flow}
         return lyapunov_spectrum(model, start, **how).largest
 
     try:
-        of_map, of_flow = largest(False), largest(True)
+        of_map, of_flow = largest(False, _EXPONENT_STEPS), largest(True, _EXPONENT_STEPS)
+        most = max(of_map, of_flow)
+        if has_grown(most, _EXPONENT_STEPS):
+            # what is left of an exponent of zero is about one over the steps: it comes to count beyond that
+            sure = min(1.0, most * _EXPONENT_STEPS / GROWN - 1.0)
+            return sure * min(1.0, abs(of_map - of_flow) / most), True
+        return 0.0, has_grown(largest(False, LONG_EXPONENT), LONG_EXPONENT) if lives else None
     except DivergenceError:
-        return 1.0
-    most = max(of_map, of_flow)
-    # what is left of an exponent of zero is about one over the steps: it comes to count where there is chaos
-    sure = min(1.0, max(0.0, most * steps / _GROWN - 1.0))
-    return sure * min(1.0, abs(of_map - of_flow) / most) if sure else 0.0
+        return 1.0, None
 
 
 def failed(update: int, long_steps: int) -> Judgement:
