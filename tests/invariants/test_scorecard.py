@@ -94,6 +94,25 @@ def test_a_system_of_another_dimension_is_refused():
         scorecard(_tent(), lorenz63_system())
 
 
+def _printed(runs, floor, length):
+    spread = f"{runs.min():.3g} to {runs.max():.3g}, 10 starts, {length:,} steps"
+    return f"{np.median(runs):.3g} ({spread}; floor {floor.median:.3g})"
+
+
+def test_scores_are_printed_with_spread_length_and_floor():
+    model = _tent()
+    series = np.asarray(model.rollout([0.2], 2000).states)
+    how = {"dt": 1.0, "discard": 50, "pairs": 2, "long_steps": 1000}
+    card = scorecard(model, series, **how)
+    facts, runs = dict(card.facts()), card.over_starts
+    assert facts["D_stsp, hard-gated"] == _printed(runs.dstsp, card.dstsp_floor, 1000)
+    assert facts["D_H, hard-gated"] == _printed(runs.spectrum_distance, card.spectrum_floor, 1000)
+    assert facts["D_stsp, hard-gated"] in str(card)
+    # the sampled model runs once
+    sampled = dict(scorecard(PALRNN(model, 0.01, 0.1, 0.02), series, **how).facts())
+    assert "(one run, 1,000 steps; floor" in sampled["D_stsp, sampled"]
+
+
 def test_noisy_data_are_compared_with_noise_of_their_own_level():
     """A perfect model of a circle, against data with 10 % of noise, which no noise-free run can look like."""
     c, s = np.cos(0.11), np.sin(0.11)
@@ -108,5 +127,7 @@ def test_noisy_data_are_compared_with_noise_of_their_own_level():
     assert noisy < card.dstsp_floor.median + 0.5
     assert card.verdict.good
     assert card.to_dict()["over_starts_with_noise"]["dstsp"]["starts"] == 10
+    told = dict(card.facts())["D_stsp, noise added"]
+    assert told == _printed(card.over_starts_with_noise.dstsp, card.dstsp_floor, 4000)
     # of clean data there is nothing to add
     assert scorecard(circle, clean, **how).over_starts_with_noise is None

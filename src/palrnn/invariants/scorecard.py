@@ -146,11 +146,11 @@ class Scorecard(Display):
                 true += f"; of the map {run.map_lyapunov.largest:.3g}"
             elif self.hard.map_lyapunov is not None:
                 true += ", of the map"
-            found += [
-                (f"D_stsp, {name}", f"{run.dstsp.value:.3g} (floor {self.dstsp_floor.median:.3g})"),
-                (f"D_H, {name}", f"{run.spectrum_distance:.3g} (floor {self.spectrum_floor.median:.3g})"),
-                (f"largest exponent, {name}", f"{run.lyapunov.largest:.3g}{true}"),
-            ]
+            scores = self.over_starts if run is self.hard else None
+            found += _scores(name, scores or (run.dstsp.value, run.spectrum_distance), self)
+            if scores is not None and self.over_starts_with_noise is not None:
+                found += _scores("noise added", self.over_starts_with_noise, self)
+            found.append((f"largest exponent, {name}", f"{run.lyapunov.largest:.3g}{true}"))
         mean = f"{self.prediction.valid_steps.mean():.3g}"
         return [*found, ("forecasts", f"hold for {mean} step{'' if mean == '1' else 's'}")]
 
@@ -312,6 +312,19 @@ def _fixed_points(drift: Surrogate, symbols: SymbolicDynamics | None) -> FixedPo
     if drift.gated <= _MOST_GATED:
         return fixed_points(drift)
     return None if symbols is None else fixed_points(drift, within=symbols.codes[:_MOST_REGIONS])
+
+
+def _scores(name: str, runs: StartScores | tuple[float, float], card: Scorecard) -> list[tuple[str, str]]:
+    """Return D_stsp and D_H: median and range over starts, or of one run, with length and floor."""
+    floors, steps = (card.dstsp_floor.median, card.spectrum_floor.median), len(card.reference)
+    pairs = (runs.dstsp, runs.spectrum_distance) if isinstance(runs, StartScores) else runs
+    found = []
+    for label, values, floor in zip(("D_stsp", "D_H"), pairs, floors, strict=True):
+        each = np.atleast_1d(np.asarray(values))
+        spread = "one run" if len(each) == 1 else f"{each.min():.3g} to {each.max():.3g}, {len(each)} starts"
+        words = f"{np.median(each):.3g} ({spread}, {steps:,} steps; floor {floor:.3g})"
+        found.append((f"{label}, {name}", words))
+    return found
 
 
 def _run_dict(found: Quantities) -> dict[str, Any]:
