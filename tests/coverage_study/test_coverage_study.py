@@ -2,6 +2,7 @@
 
 import csv
 import json
+from itertools import product
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from palrnn.geometry.bars import draws_interval
 from palrnn.geometry.reflection import reflected
 from palrnn.model import ALRNN, checkpoint_bytes
 
+TRUTHS = ("linear", "alrnn", "lorenz63", "rossler")
 TINY = """
 scale = "tiny"
 
@@ -153,14 +155,43 @@ def test_scales_can_be_read_and_their_tasks_differ(scale):
         assert len({task.hash for task in tasks}) == len(tasks)
 
 
-def test_the_full_scale_has_what_was_promised():
-    full = load_settings("full")
-    assert {each.name for each in full.truths} == {"linear", "alrnn", "lorenz63", "rossler"}
+def test_the_full_scale_asks_every_truth_noise_and_length():
+    full, asked = load_settings("full"), {}
     for each in full.truths:
-        assert each.datasets == 100
-        assert each.rows == (5000, 20_000)
-        assert {0.0, 0.1, 0.3} == {noise for pair in each.noises for noise in pair}
-        assert {"itf laplace", "observed", "sandwich", "blocks", "seeds"} < set(each.methods)
+        for place in product([each.name], each.noises, each.rows, each.methods):
+            assert place not in asked
+            asked[place] = each.datasets
+    levels = (0.0, 0.1, 0.3)
+    others = {"itf laplace", "observed", "sandwich", "temperature", "blocks", "seeds"}
+    for name, process, observation, rows in product(TRUTHS, levels, levels, (5000, 20_000)):
+        of_map = name in ("linear", "alrnn")
+        if of_map and process == observation == 0.0:
+            continue  # nothing is left to chance
+        for method in ("likelihood",) if of_map else ("varied", "reflected"):
+            assert asked.pop((name, (process, observation), rows, method)) == 100
+        for method in others:
+            assert asked.pop((name, (process, observation), rows, method)) == 20
+    assert not asked
+    assert full.forecasts.observation_std == 0.1
+
+
+def test_numbers_of_data_sets_begin_where_settings_say(tiny):
+    settings = load_settings(_changed(tiny, "datasets = 2", "datasets = 2\nfirst = 1000"))
+    numbers = [task.settings["number"] for task in study_tasks(settings)]
+    assert set(numbers) == {1000, 1001}
+    assert numbers == sorted(numbers)
+    usual = {task.hash for task in study_tasks(load_settings(tiny))}
+    assert not usual & {task.hash for task in study_tasks(settings)}
+
+
+@pytest.mark.parametrize("scale", ["quick", "full"])
+def test_flows_are_asked_on_data_sets_that_no_rule_was_settled_on(scale):
+    settings = load_settings(scale)
+    flows = [each for each in settings.truths if each.name in ("lorenz63", "rossler")]
+    assert all(each.first == 1000 for each in (*flows, settings.forecasts))
+    # first data sets come first, whatever their numbers
+    firsts = [task.settings["number"] % 1000 for task in study_tasks(load_settings("quick"))]
+    assert firsts == sorted(firsts)
 
 
 @pytest.mark.parametrize("name", ["linear", "alrnn"])

@@ -31,14 +31,16 @@ NoisePair = tuple[Level, Level]
 class TruthSettings(Config):
     """One truth: ``datasets`` series of each length and of each pair of process and observation noise.
 
-    ``updates`` train the model, ``warm_updates`` each of the ``models`` of a bootstrap that starts from it,
-    ``draws`` come from a posterior.
+    Data sets are numbered from ``first`` on; another first number gives other series, such as ones that no
+    method was tuned on. ``updates`` train the model, ``warm_updates`` each of the ``models`` of a bootstrap
+    that starts from it, ``draws`` come from a posterior.
     """
 
     name: TruthName
     noises: Annotated[tuple[NoisePair, ...], Field(min_length=1)]
     rows: Annotated[tuple[Annotated[Count, Field(ge=200)], ...], Field(min_length=1)]
     datasets: Count
+    first: Annotated[int, Field(ge=0)] = 0
     methods: Annotated[tuple[MethodName, ...], Field(min_length=1)]
     updates: Count
     warm_updates: Count
@@ -59,11 +61,15 @@ class TruthSettings(Config):
 
 
 class ForecastSettings(Config):
-    """Forecasts of held-out Lorenz-63, ``starts`` of each of ``datasets`` models, beside three others."""
+    """Forecasts of held-out Lorenz-63, ``starts`` of each of ``datasets`` models, beside three others.
+
+    Data sets are numbered from ``first`` on, as those of `TruthSettings`.
+    """
 
     rows: Annotated[Count, Field(ge=1000)]
     observation_std: Level
     datasets: Count
+    first: Annotated[int, Field(ge=0)] = 0
     updates: Count
     warm_updates: Count
     models: Annotated[Count, Field(ge=2)]

@@ -115,8 +115,12 @@ def is_coverage_folder(folder: str | os.PathLike[str]) -> bool:
 
 def study_tasks(settings: CoverageSettings) -> list[Task]:
     """Return all tasks, with what they need; all that is asked of first data sets before any second ones."""
-    bars = [_bars(model, method, each) for model, method, each in _plan(settings)]
-    return closure(sorted([*bars, *_forecast_tasks(settings)], key=lambda task: task.settings["number"]))
+    found = [
+        (model.settings["number"] - each.first, _bars(model, method, each))
+        for model, method, each in _plan(settings)
+    ]
+    found += list(enumerate(_forecast_tasks(settings)))
+    return closure([task for _, task in sorted(found, key=lambda each: each[0])])
 
 
 def _bars(model: Task, method: str, each: TruthSettings) -> Task:
@@ -127,7 +131,7 @@ def _plan(settings: CoverageSettings) -> list[tuple[Task, str, TruthSettings]]:
     return [
         (model_task(each.name, noise, rows, number, each.updates), method, each)
         for each in settings.truths
-        for number in range(each.datasets)
+        for number in range(each.first, each.first + each.datasets)
         for rows in each.rows
         for noise in each.noises
         for method in each.methods
@@ -141,7 +145,8 @@ def _forecast_tasks(settings: CoverageSettings) -> list[Task]:
     noise, plain = (0.0, asked.observation_std), asked.model_dump(mode="json")
     more = {name: plain[name] for name in _OF_FORECASTS}
     models = (
-        model_task("lorenz63", noise, asked.rows, number, asked.updates) for number in range(asked.datasets)
+        model_task("lorenz63", noise, asked.rows, number, asked.updates)
+        for number in range(asked.first, asked.first + asked.datasets)
     )
     return [forecast_task(model, more) for model in models]
 
