@@ -11,10 +11,12 @@ from command_line import call
 from palrnn.coverage import coverage_status, coverage_study, update_page
 from palrnn.coverage.reservoir import reservoir_ensemble
 from palrnn.coverage.settings import SCALES, load_settings
-from palrnn.coverage.study import study_tasks
+from palrnn.coverage.shares import wilson_interval
+from palrnn.coverage.study import study_tables, study_tasks
 from palrnn.coverage.truths import identified, truth
 from palrnn.coverage.work import RULES, dataset_seed, make_bars, model_task
 from palrnn.data import Standardizer, lorenz63
+from palrnn.engine.tables import from_records, write_table
 from palrnn.geometry.bars import draws_interval
 from palrnn.geometry.reflection import reflected
 from palrnn.model import ALRNN, checkpoint_bytes
@@ -60,7 +62,8 @@ def test_the_command_runs_goes_on_and_writes_tables(tiny, tmp_path, capsys):
     assert set(rows) == {"sandwich", "likelihood", "blocks"}
     for row in rows.values():
         share = float(row["covered 0.9"])
-        assert float(row["error 0.9"]) == pytest.approx(np.sqrt(share * (1 - share) / 2), rel=1e-4)
+        ends = wilson_interval(share, 2)
+        assert (float(row["least 0.9"]), float(row["most 0.9"])) == pytest.approx(ends, rel=1e-4)
         assert float(row["width 0.5"]) < float(row["width 0.9"])
     # two series of 400 rows, six parameters each; around teacher forcing none of the four weights is held
     assert float(rows["likelihood"]["covered 0.9"]) > float(rows["sandwich"]["covered 0.9"])
@@ -112,6 +115,19 @@ def test_tables_alone_lose_nothing_that_other_rules_have_made(tiny, tmp_path, mo
     again = coverage_study(folder, workers=1, compute=False)
     assert {row["method"] for row in again.tables["methods"]} == {"sandwich", "blocks"}
     assert (folder / "records.zip").read_bytes() == kept
+
+
+def test_a_table_that_other_rules_have_made_is_not_shown(tiny, tmp_path, monkeypatch):
+    folder, page = tmp_path / "run", tmp_path / "page.md"
+    file = _changed(tiny, '["sandwich", "likelihood", "blocks"]', '["likelihood"]')
+    coverage_study(folder, scale=file, workers=1)
+    assert (folder / "methods.csv").is_file()
+    monkeypatch.setitem(RULES, "likelihood", 99)
+    assert not coverage_study(folder, workers=1, compute=False).tables["methods"]
+    assert not (folder / "methods.csv").exists()
+    page.write_text("<!-- coverage: parameters -->\nold\n<!-- end -->\n")
+    update_page(page, folder)
+    assert "*Not computed yet.*" in page.read_text()
 
 
 def test_models_of_flows_are_numbered_by_how_they_are_made_and_those_of_maps_are_not():
@@ -243,6 +259,35 @@ def test_bars_of_ensembles_are_of_models_that_count_and_of_refits_beside_them():
     for found, values in ((alone, first), (both, shifted)):
         ends = [found["low 0.9"][0], found["high 0.9"][0]]
         assert ends == pytest.approx(draws_interval(values, 0.9), rel=1e-6)
+
+
+def test_forecasts_are_compared_on_the_same_data_sets(tmp_path, monkeypatch):
+    # what makes a data set hard is the same for both, and larger than what tells them apart
+    settings = load_settings("quick")
+    settings = settings.changed(forecasts=settings.forecasts.changed(datasets=3))
+    hard, ahead = np.array([0.1, 0.5, 0.9]), np.array([-0.02, -0.03, -0.01])
+
+    class Kept:
+        def timings(self):
+            return {}
+
+        def result_or_empty(self, task):
+            if task.kind.name != "forecasts":
+                return {}
+            k = task.settings["number"] - 1000
+            scores = (("ensemble", hard[k] + ahead[k]), ("echo-state networks", hard[k]))
+            return {"rows": [{"forecaster": n, "until": 1.0, "coverage": 0.9, "crps": v} for n, v in scores]}
+
+    ours, theirs = study_tables(settings, Kept())["forecasts"]
+    assert ours["crps beyond networks"] == pytest.approx(-0.02)
+    assert ours["crps beyond networks error"] == pytest.approx(ahead.std(ddof=1) / np.sqrt(3))
+    assert ours["crps error"] > 10 * ours["crps beyond networks error"]
+    assert theirs["crps beyond networks"] == 0.0
+    write_table(tmp_path / "forecasts.csv", *from_records([ours, theirs]), digits=6)
+    page = tmp_path / "page.md"
+    page.write_text("<!-- coverage: forecasts -->\n<!-- end -->\n")
+    update_page(page, tmp_path)
+    assert "| ensemble | 3 | CRPS minus that of the networks | -0.02 ± 0.0058 |" in page.read_text()
 
 
 def test_data_sets_differ():

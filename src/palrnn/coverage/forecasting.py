@@ -29,6 +29,8 @@ from palrnn.sweeps import Kind, Task
 
 FORECASTS = Kind("forecasts", "palrnn.coverage.forecasting:forecast_truth")
 Made = list[tuple[Forecast, Floats]]
+#: The forecaster that others are compared with.
+NETWORKS = "echo-state networks"
 #: Leads at which scores are given, as ends of bins in Lyapunov times.
 BINS = (0.25, 0.5, 1.0, 1.5, 2.0)
 _PARTICLES = 32
@@ -72,7 +74,7 @@ def forecast_truth(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[s
     networks = reservoir_ensemble(x, settings["units"], settings["reservoirs"], seed)
     rng = generator(seed, "forecasts")
     behind, found = (_by_networks(networks, rows, steps, rng, **how) for rows in (x, coming))
-    scores |= _both("echo-state networks", behind, found)
+    scores |= _both(NETWORKS, behind, found)
     for begin in spaced(coming, context + steps, settings["starts"]):
         rows, target = coming[begin : begin + context], coming[begin + context : begin + context + steps]
         climate = np.repeat(x[rng.integers(len(x), size=(settings["paths"], 1))], steps, axis=1)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from palrnn.coverage.forecasting import NETWORKS
+from palrnn.coverage.shares import wilson_interval
 from palrnn.engine.files import write_text
 
 _MARK = re.compile(r"(<!-- coverage: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -33,7 +35,9 @@ def update_page(page: str | os.PathLike[str], folder: str | os.PathLike[str]) ->
 def _part(name: str, folder: Path) -> str:
     parts: dict[str, Callable[[Path], str]] = {
         "parameters": lambda place: _methods(place, ("parameters",)),
-        "invariants": lambda place: _methods(place, ("exponent", "fixed point")),
+        "invariants": lambda place: (
+            _methods(place, ("exponent", "fixed point")) + _together(place, "exponent")
+        ),
         "forecasts": _forecasts,
     }
     if name not in parts:
@@ -45,7 +49,12 @@ def _methods(folder: Path, asked: tuple[str, ...]) -> str:
     found = [row for row in _read(folder / "methods.csv") if row["asked"] in asked]
     rows = [row for row in found if int(row["datasets"]) >= _LEAST]
     header = ["truth", "noise (process, observation)", "rows", "asked", "method", "data sets"]
-    header += ["90 % covers", "50 % covers", "median width of 90 %", "seconds"]
+    header += [
+        "90 % covers (95 % interval)",
+        "50 % covers (95 % interval)",
+        "median width of 90 %",
+        "seconds",
+    ]
     lines = []
     for row in rows:
         places = f"{row['process']}, {row['observation']}"
@@ -60,6 +69,23 @@ def _methods(folder: Path, asked: tuple[str, ...]) -> str:
     )
 
 
+def _together(folder: Path, asked: str) -> str:
+    """Return in words how often the intervals of each method held, over all settings."""
+    rows = [row for row in _read(folder / "methods.csv") if row["asked"] == asked]
+    lines = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == method]
+        count, words = sum(int(row["datasets"]) for row in own), []
+        for level in ("0.9", "0.5"):
+            held = sum(float(row[f"covered {level}"]) * int(row["datasets"]) for row in own)
+            ends = " to ".join(f"{100 * end:.0f}" for end in wilson_interval(held / count, count))
+            words.append(
+                f"the {100 * float(level):.0f} % interval holds it in {held:.0f} of {count} ({ends} %)"
+            )
+        lines.append(f"- `{method}`, {asked}, all settings together: {', '.join(words)}.")
+    return "\n" + "\n".join(lines) + "\n" if lines else ""
+
+
 def _forecasts(folder: Path) -> str:
     rows = _read(folder / "forecasts.csv")
     leads = list(dict.fromkeys(row["until"] for row in rows))
@@ -67,7 +93,10 @@ def _forecasts(folder: Path) -> str:
     lines = []
     for name in dict.fromkeys(row["forecaster"] for row in rows):
         found = [row for row in rows if row["forecaster"] == name]
-        for what, words, factor in (("coverage", "90 % band covers, %", 100.0), ("crps", "CRPS", 1.0)):
+        measures = [("coverage", "90 % band covers, %", 100.0), ("crps", "CRPS", 1.0)]
+        if name != NETWORKS:
+            measures.append(("crps beyond networks", "CRPS minus that of the networks", 1.0))
+        for what, words, factor in measures:
             cells = [
                 f"{factor * float(row[what]):.3g}"
                 + (f" ± {factor * float(row[f'{what} error']):.2g}" if row[f"{what} error"] else "")
@@ -78,7 +107,10 @@ def _forecasts(folder: Path) -> str:
 
 
 def _share(row: dict[str, str], level: str) -> str:
-    return f"{100 * float(row[f'covered {level}']):.0f} ± {100 * float(row[f'error {level}']):.0f}"
+    share, least, most = (
+        f"{100 * float(row[f'{name} {level}']):.0f}" for name in ("covered", "least", "most")
+    )
+    return f"{share} ({least} to {most})"
 
 
 def _number(text: str) -> str:

@@ -2,9 +2,11 @@
 
 FOLDER/settings.toml     what is simulated, all of it
 FOLDER/tasks/            a sweep: a file per model and per method; the same call goes on after a stop
-FOLDER/coverage.csv      one row per truth, noise, length, method and thing asked
+FOLDER/coverage.csv      one row per truth, noise, length, method and thing asked; `wilson_interval` of shares
 FOLDER/methods.csv       the same, with what is asked of a truth taken together
-FOLDER/forecasts.csv     forecasts by lead
+FOLDER/forecasts.csv     forecasts by lead; how far each is ahead of the networks on the same data sets
+
+A table of which nothing is computed yet by today's rules is not there.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from palrnn.coverage.forecasting import forecast_task
+from palrnn.coverage.forecasting import NETWORKS, forecast_task
 from palrnn.coverage.settings import CoverageSettings, TruthSettings, load_settings, settings_file
+from palrnn.coverage.shares import wilson_interval
 from palrnn.coverage.work import LEVELS, bars_task, model_task
 from palrnn.engine.files import write_bytes
 from palrnn.engine.folders import check_folder, writable_folder
@@ -89,8 +92,11 @@ def coverage_study(
             tally = replace(tally, before=before)
         tables = study_tables(settings, store)
         for name, rows in tables.items():
+            table = place / f"{name}.csv"
             if rows:
-                write_table(place / f"{name}.csv", *from_records(rows), digits=6)
+                write_table(table, *from_records(rows), digits=6)
+            else:  # one that is there was made by other rules
+                table.unlink(missing_ok=True)
         if compute:  # tables alone lose nothing that was computed by other rules
             write_archive(store, tasks)
     return CoverageStudy(tally, tables)
@@ -189,8 +195,9 @@ def _row(key: tuple[Any, ...], name: str, found: list[tuple[dict[str, Any], floa
     for level in reversed(LEVELS):
         low, high = (_column(found, f"{end} {level:g}", which) for end in ("low", "high"))
         share = float(((low <= truth) & (truth <= high)).mean())
-        # what is asked of one data set hangs together: the error is that of as many as there are data sets
-        row |= {f"covered {level:g}": share, f"error {level:g}": np.sqrt(share * (1 - share) / len(found))}
+        # what is asked of one data set hangs together: there are as many tries as data sets
+        least, most = wilson_interval(share, len(found))
+        row |= {f"covered {level:g}": share, f"least {level:g}": least, f"most {level:g}": most}
         row[f"width {level:g}"] = _median(high - low)
     row["off"] = _median(_column(found, "model", which) - truth)
     row["without"] = float(np.isnan(_column(found, "low 0.9", which)).mean())
@@ -219,8 +226,11 @@ def _forecast_rows(settings: CoverageSettings, store: Store) -> Rows:
     rows = Rows()
     for (name, until), scores in parts.items():
         row: dict[str, Any] = {"forecaster": name, "until": until, "datasets": len(scores)}
-        for what in ("coverage", "crps"):
-            values = np.array([score[what] for score in scores])
+        columns = {what: np.array([score[what] for score in scores]) for what in ("coverage", "crps")}
+        # on the same data sets: what makes one of these hard for all forecasters is not in the difference
+        theirs = np.array([score["crps"] for score in parts[NETWORKS, until]])
+        columns["crps beyond networks"] = columns["crps"] - theirs
+        for what, values in columns.items():
             error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
             row |= {what: float(values.mean()), f"{what} error": float(error)}
         rows.append(row)
