@@ -90,7 +90,12 @@ def filter_pass(
         rows = slice(start, done)
         yield Steps(start, weights[: done - start], record.code_words[rows], record.ancestors[rows], gated)
         start = done
-    record.mean[:] = record.mean @ arrays.basis.T
+    record.mean[:] = _in_units(arrays.basis, record.mean)
+
+
+def _in_units(basis: Floats, means: Floats) -> Floats:
+    """Return ``means (T, M)`` in the model's units: a product of each by itself, so that T has no say."""
+    return np.asarray((basis @ means[..., None])[..., 0])
 
 
 class Cloud:
@@ -135,9 +140,14 @@ class Cloud:
         return self._weights[0]
 
     @property
+    def ess(self) -> float:
+        """The effective number of particles; all of them before the first transition."""
+        return float(self._record.ess[0]) if self.codes is not None else float(self.config.particles)
+
+    @property
     def mean(self) -> Floats:
         """The filtered mean of the state, ``(M,)``."""
-        return np.asarray(self._record.mean[1] @ self._arrays.basis.T)
+        return _in_units(self._arrays.basis, self._record.mean[1:])[0]
 
     def beliefs(self, particles: NDArray[Any]) -> Beliefs:
         """The beliefs over the state of some ``particles (k,)``."""

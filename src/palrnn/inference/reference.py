@@ -330,8 +330,15 @@ class Cloud:
         return np.exp(self.log_weights)
 
     @property
+    def ess(self) -> float:
+        """The effective number of particles."""
+        return effective_sample_size(self.weights)
+
+    @property
     def mean(self) -> Floats:
         """The filtered mean of the state, ``(M,)``."""
+        if self.codes is None:  # all are alike
+            return self._beliefs.mean[0].copy()
         alive = self.weights > 0
         return np.asarray(self.weights[alive] @ self._beliefs.mean[alive])
 

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 from palrnn.engine.checks import Floats, as_floats, as_int, as_shape
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
+from palrnn.inference.collectors import Steps
 from palrnn.inference.config import FilterConfig, FilterSettings, filter_config
 from palrnn.inference.forecasts import Forecast
 from palrnn.inference.particle_filter import checked_model, engine_of, stream
-from palrnn.inference.record import FilterDiedError
+from palrnn.inference.record import FilterDiedError, words_of
 from palrnn.model import PALRNN, Surrogate
 from palrnn.model.inputs import checked_inputs, offsets
 from palrnn.model.palrnn import sampled_states
@@ -29,8 +30,9 @@ class Stepper:
             surprise = -stepper.update(row)    # minus the log evidence of the row given those before
         stepper.forecast(100).band(0.9)
 
-    With the same settings and the same rows it draws the same numbers as `rbpf`, and so the same gates and
-    increments to the last bit. Its memory does not grow with the number of rows.
+    With the same settings and the same rows it draws the same numbers as `rbpf`, and does the same sums in
+    the same order: increments, ``log_evidence``, ``mean``, ``gate_probability`` and ``ess`` are those of the
+    whole series to the last bit. Its memory does not grow with the number of rows.
 
     A driven model takes the row of inputs that belongs to each row: ``Stepper(model, x[0], inputs=s[0])`` and
     ``stepper.update(x[t], inputs=s[t])``, just as they stand in the file. ``s[t]`` acts on the step that
@@ -52,6 +54,7 @@ class Stepper:
         self._latest = self._checked_row(inputs)
         pin_blas()
         engine = engine_of(model.drift, model)
+        self._gate_probability = engine.DIAGNOSTICS["gate_probability"]
         self._cloud: Any = engine.Cloud(model, start, self.config, stream(self.config.seed))
         #: How many rows were taken, the first included.
         self.rows = 1
@@ -94,12 +97,15 @@ class Stepper:
         """How likely each gate was open in the last transition, ``(P,)``; NaN before the first."""
         if self._cloud.codes is None:
             return np.full(self.model.drift.gated, np.nan)
-        return np.asarray(self._cloud.weights @ self._cloud.codes)
+        codes, weights = self._cloud.codes, self._cloud.weights
+        ancestors = np.arange(len(weights), dtype=np.int32)[None]
+        latest = Steps(self.rows - 2, weights[None], words_of(codes)[None], ancestors, codes.shape[1])
+        return np.asarray(self._gate_probability(latest)[0])
 
     @property
     def ess(self) -> float:
         """The effective number of particles."""
-        return float(1.0 / np.sum(self._cloud.weights**2))
+        return float(self._cloud.ess)
 
     def forecast(
         self,
