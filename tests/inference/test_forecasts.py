@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from palrnn import Forecast
+from palrnn import BandCalibration, Forecast
 
 
 @pytest.fixture
@@ -53,6 +53,16 @@ def test_diverged_paths_are_counted_and_not_hidden(forecast):
     gone = Forecast(np.full((5, 2, 1), np.nan))
     assert np.isnan(gone.mean).all()
     np.testing.assert_array_equal(gone.coverage([[0.0], [np.nan]]), [[0.0], [np.nan]])
+
+
+def test_what_paths_vary_by_is_said_and_stays_in_bands_that_are_calibrated(forecast):
+    assert repr(forecast) == "Forecast(50 paths of 4 steps, 2 coordinates)"
+    one = Forecast(forecast.paths, ("state", "process noise"))
+    assert repr(one).endswith("2 coordinates; they vary by state, process noise; parameters are fixed)")
+    many = Forecast(forecast.paths, ("state", "parameters (3 models by varied)"))
+    assert repr(many).endswith("; they vary by state, parameters (3 models by varied))")
+    wider = BandCalibration(np.full(4, 2.0), 0.9, 10)(many)
+    assert wider.varies == many.varies
 
 
 def test_bad_truth_is_refused(forecast):

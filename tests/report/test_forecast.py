@@ -56,6 +56,20 @@ def test_no_axis_follows_paths_that_run_away():
     assert "5 of 40 paths diverge." in figure.summary
 
 
+def test_it_says_whether_parameters_are_known_or_drawn():
+    run = example_run()
+    for varies, words in [
+        (("state", "process noise"), "Parameters are taken for known: what the data leave open is not in"),
+        (
+            ("state", "parameters (8 models by reflected)"),
+            "They differ by parameters (8 models by reflected)",
+        ),
+    ]:
+        told = Forecast(run.fan.forecast.paths, varies)
+        figure = fan_chart(run, dataclasses.replace(run.fan, forecast=told), "fan")
+        assert words in figure.summary
+
+
 def test_many_columns_are_forecast_by_components():
     run = example_run()
     rng = np.random.default_rng(0)

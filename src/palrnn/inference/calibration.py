@@ -76,7 +76,7 @@ class BandCalibration:
         with np.errstate(invalid="ignore"):
             # no factor moves what is in the middle
             moved = np.where(away == 0.0, 0.0, self.factors[:steps, None] * away)
-        return Forecast(middle + moved)
+        return Forecast(middle + moved, forecast.varies)
 
     def __repr__(self) -> str:
         low, high = self.factors.min(), self.factors.max()

@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike
 from palrnn.engine.checks import Floats, as_float, as_floats
 from palrnn.invariants.prediction import valid_prediction_time
 
+#: What paths of a model with noise vary by; and what they vary by if there are several models.
+OF_ONE_MODEL, PARAMETERS = ("state", "process noise", "observation noise"), "parameters"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast:
@@ -17,9 +20,14 @@ class Forecast:
 
     Bands and means are of the paths that have not; ``diverged`` counts the others. Paths are infinite where a
     `BandCalibration` found no width that is enough: bands are, too, and there is no mean.
+
+    ``varies`` says what differs from path to path, as far as whoever made them knows: the state that they
+    start from, noise of the process and of the observation, and the parameters. What is not named is taken
+    for known, and bands do not show that it is not.
     """
 
     paths: Floats
+    varies: tuple[str, ...] = ()
 
     @property
     def diverged(self) -> int:
@@ -109,4 +117,10 @@ class Forecast:
     def __repr__(self) -> str:
         count, steps, dim = self.paths.shape
         gone = f", {self.diverged} diverged" if self.diverged else ""
-        return f"Forecast({count} paths of {steps} steps, {dim} coordinates{gone})"
+        return f"Forecast({count} paths of {steps} steps, {dim} coordinates{gone}{self._sources()})"
+
+    def _sources(self) -> str:
+        if not self.varies:
+            return ""
+        taken = "" if any(part.startswith(PARAMETERS) for part in self.varies) else "; parameters are fixed"
+        return f"; they vary by {', '.join(self.varies)}{taken}"

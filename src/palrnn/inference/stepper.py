@@ -14,7 +14,7 @@ from palrnn.engine.kernel import pin_blas
 from palrnn.engine.seeds import generator
 from palrnn.inference.collectors import Steps
 from palrnn.inference.config import FilterConfig, FilterSettings, filter_config
-from palrnn.inference.forecasts import Forecast
+from palrnn.inference.forecasts import OF_ONE_MODEL, PARAMETERS, Forecast
 from palrnn.inference.particle_filter import checked_model, engine_of, stream
 from palrnn.inference.record import FilterDiedError, words_of
 from palrnn.model import PALRNN, Surrogate
@@ -144,7 +144,7 @@ class Stepper:
             states, _, _ = sampled_states(one, model.gate_std, starts[s], process, uniforms)
             ahead = model.observation_map(states[1:])
             found[s, : len(ahead)] = ahead + observation[: len(ahead)]
-        return Forecast(found)
+        return Forecast(found, OF_ONE_MODEL if not drifts else (*OF_ONE_MODEL, PARAMETERS))
 
     def __repr__(self) -> str:
         return (

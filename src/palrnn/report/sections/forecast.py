@@ -11,6 +11,7 @@ import numpy as np
 from palrnn.engine.checks import Floats
 from palrnn.engine.text import counted
 from palrnn.inference import Forecast
+from palrnn.inference.forecasts import PARAMETERS
 from palrnn.invariants import PredictionError, Scorecard
 from palrnn.report.blocks import Block, Card, Download, Figure, Note, csv_download, number, typed_array
 from palrnn.report.coordinates import Coordinates
@@ -176,10 +177,21 @@ def _summary(run: Run, fan: Fan, valid: int, note: str) -> str:
         f"Over {fan.origins} such forecasts the 90 % band holds {percent(fan.coverage[0.9])} of what came, "
         f"the 50 % band {percent(fan.coverage[0.5])}.",
         f"Paths differ by the state that they start from and by noise: {fan.noise}.",
+        _of_parameters(fan.forecast),
     ]
     if fan.forecast.diverged:
         words.insert(0, f"{fan.forecast.diverged} of {len(fan.forecast.paths)} paths diverge.")
-    return " ".join([*words, note]).strip()
+    return " ".join(part for part in (*words, note) if part)
+
+
+def _of_parameters(forecast: Forecast) -> str:
+    """Return in words whether bands show that parameters are not known; nothing if nobody told."""
+    if not forecast.varies:
+        return ""
+    several = [part for part in forecast.varies if part.startswith(PARAMETERS)]
+    if several:
+        return f"They differ by {several[0]}, too."
+    return "Parameters are taken for known: what the data leave open is not in the bands."
 
 
 def _csv(names: Sequence[str], ahead: Floats, truth: Floats, middle: Floats, bands: Any) -> Download:
