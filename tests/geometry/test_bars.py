@@ -30,6 +30,10 @@ def test_figures_of_linear_models_are_their_closed_forms(bars):
         point = np.linalg.solve(np.eye(2) - J, model.h)
         np.testing.assert_allclose([found["fixed point 1 a"], found["fixed point 1 b"]], point, rtol=1e-9)
         np.testing.assert_allclose(found["fixed point 1 |eigenvalue 1|"], sizes[0], rtol=1e-9)
+        # a turn of this angle per step; of the pair both are told the same
+        angle = np.abs(np.angle(np.linalg.eigvals(J))).max()
+        turns = [found[f"fixed point 1 angle of eigenvalue {k}"] for k in (1, 2)]
+        np.testing.assert_allclose(turns, angle, rtol=1e-9)
         # 300 steps of a map that is not normal: the sum is exact, each by itself nearly
         total = found["exponent 1"] + found["exponent 2"]
         assert total == pytest.approx(np.log(np.abs(np.linalg.det(J))) / 0.5, rel=1e-9)

@@ -118,10 +118,10 @@ def model_bars(
 
     They are the ``exponents`` largest Lyapunov exponents (of the ``flow``, by default where the reference
     samples one) and the Kaplan-Yorke dimension per unit of time ``dt``, D_stsp, D_H, of up to four fixed
-    points in the regions that the model visits the raw position (by ``columns``) and the moduli of the
-    largest eigenvalues, and what ``extra(model)`` adds. A fixed point of a draw is the one nearest to the
-    model's. Where draws have refits (``bootstrap(method="reflected")``), exponents, dimension and fixed
-    points are reflected (`reflection`); distances to the reference stay.
+    points in the regions that the model visits the raw position (by ``columns``) and the largest eigenvalues
+    by modulus and angle (0 to pi, radians per step), and what ``extra(model)`` adds. A fixed point of a draw
+    is the one nearest to the model's. Where draws have refits (``bootstrap(method="reflected")``), exponents,
+    dimension and fixed points are reflected (`reflection`); distances to the reference stay.
     """
     as_instance(posterior, "posterior", ModelDraws)
     drift = drift_of(posterior.model)
@@ -211,8 +211,10 @@ def _points(
         figures |= {
             f"fixed point {k + 1} {name}": float(value) for name, value in zip(names, raw, strict=True)
         }
-        for number, size in enumerate(np.abs(points.eigenvalues[nearest])[:3]):
-            figures[f"fixed point {k + 1} |eigenvalue {number + 1}|"] = float(size)
+        for number, value in enumerate(points.eigenvalues[nearest][:3]):
+            figures[f"fixed point {k + 1} |eigenvalue {number + 1}|"] = float(np.abs(value))
+            # of a pair the one above: its conjugate says the same
+            figures[f"fixed point {k + 1} angle of eigenvalue {number + 1}"] = float(np.abs(np.angle(value)))
     return figures
 
 
