@@ -37,10 +37,11 @@ _ROOMS = {
     """,
     "geometry": """
         Bars GeometryComparison GeometryConfig ITFOperator IndefiniteInformationWarning InformationConfig
-        LaplacePosterior LikelihoodPosterior Mismatch ObservedInformation PaperPathDerivatives
-        PathInformation SandwichPosterior compare_geometries curvature_gap gibbs_posterior
-        invariant_error_bars itf_fisher itf_trace laplace likelihood_posterior louis_terms mismatch
-        model_bars observed_information paper_path_derivatives path_information subspace_overlap
+        LaplacePosterior LikelihoodPosterior Mismatch ObservedInformation ObservedPosterior
+        PaperPathDerivatives PathInformation SandwichPosterior compare_geometries curvature_gap
+        gibbs_posterior invariant_error_bars itf_fisher itf_trace laplace likelihood_posterior louis_terms
+        mismatch model_bars observed_information observed_posterior paper_path_derivatives
+        parameter_posterior path_information subspace_overlap
         toy_information toy_series toy_study
     """,
     "tuning": """

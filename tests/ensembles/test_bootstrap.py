@@ -42,7 +42,7 @@ def test_the_spread_is_that_of_the_estimate(base):
     assert found.diverged == 0
     spread = np.array([linear_part(model) for model in found.models]).std(axis=0, ddof=1)
     x = base.standardizer.transform(series()[:2000])
-    draws = gibbs_posterior(base.drift, x, 1, prior_std=10.0).sample(400)
+    draws = gibbs_posterior(base.drift, x, forcing=1, prior_std=10.0).sample(400)
     expected = np.array([linear_part(model) for model in draws]).std(axis=0)
     # 16 models know a deviation to 18 %, four of them to 9; training in batches adds some of its own
     assert 0.7 < np.sqrt((spread**2 / expected**2).mean()) < 1.5

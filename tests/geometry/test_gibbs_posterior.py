@@ -48,7 +48,7 @@ def covered(factor=1.0, uneven=0.0, **settings):
     inside = []
     for x in many_series(160, 400, uneven):
         model = fitted(x)
-        draws = gibbs_posterior(model, x, 1, prior_std=10.0, **settings).sample_theta(400)
+        draws = gibbs_posterior(model, x, forcing=1, prior_std=10.0, **settings).sample_theta(400)
         off = linear_part(draws) - linear_part(model.theta[None])
         low, high = np.quantile(off, [[0.05, 0.25], [0.95, 0.75]], axis=0)
         error = TRUTH - linear_part(model.theta[None])
@@ -108,7 +108,7 @@ def test_scores_of_blocks_are_the_gradients_of_their_errors():
 def test_draws_have_the_covariance_of_the_formula():
     x = series(1, 60)
     model = fitted(x)
-    posterior = gibbs_posterior(model, x, 1, prior_std=0.5, block=6, observation=0.3)
+    posterior = gibbs_posterior(model, x, forcing=1, prior_std=0.5, block=6, observation=0.3)
     operator = ITFOperator(model, x, 1, 0.3)
     scores = operator.block_scores(6)
     J = np.cov(scores.T, ddof=1) * len(scores)
@@ -127,9 +127,9 @@ def test_draws_have_the_covariance_of_the_formula():
 def test_the_temperature_of_a_loss_that_is_twice_too_sharp_is_a_quarter():
     x = series(2, 4000)
     model = fitted(x)
-    right = gibbs_posterior(model, x, 1, prior_std=10.0, observation=0.3, calibration="none")
+    right = gibbs_posterior(model, x, forcing=1, prior_std=10.0, observation=0.3, calibration="none")
     sharp = gibbs_posterior(
-        model, x, 1, prior_std=10.0, observation=0.15, calibration="temperature", block=20
+        model, x, forcing=1, prior_std=10.0, observation=0.15, calibration="temperature", block=20
     )
     known = right.values > 1.0
     # 200 blocks know six variances to a tenth each, all together to 4 %
@@ -139,16 +139,16 @@ def test_the_temperature_of_a_loss_that_is_twice_too_sharp_is_a_quarter():
 def test_leading_eigenpairs_are_enough_where_the_rest_is_silent():
     x = series(4, 300)
     model = fitted(x)
-    full = gibbs_posterior(model, x, 1, prior_std=0.5)
+    full = gibbs_posterior(model, x, forcing=1, prior_std=0.5)
     # A and the diagonal of W move the same: two of eight directions are not seen
-    few = gibbs_posterior(model, x, 1, prior_std=0.5, leading=6)
+    few = gibbs_posterior(model, x, forcing=1, prior_std=0.5, leading=6)
     np.testing.assert_allclose(few.std, full.std, rtol=1e-6)
 
 
 def test_outside_of_the_leading_eigenpairs_the_prior_rules():
     x = series(1, 60)
     model = fitted(x)
-    posterior = gibbs_posterior(model, x, 1, prior_std=0.5, block=6, observation=0.3, leading=2)
+    posterior = gibbs_posterior(model, x, forcing=1, prior_std=0.5, block=6, observation=0.3, leading=2)
     operator = ITFOperator(model, x, 1, 0.3)
     values, vectors = np.linalg.eigh(59 * operator.dense())
     values, vectors = values[-2:], vectors[:, -2:]
@@ -173,7 +173,7 @@ def test_blocks_are_longer_than_the_memory_of_weak_forcing():
     # less forcing than the data can tell apart, and none: an eighth of the data
     assert block_length(4000, Forcing.generalised(1e-4)) == block_length(4000, Forcing.none()) == 500
     x = series(5, 200)
-    scores = gibbs_posterior(fitted(x), x, Forcing.generalised(0.1), prior_std=1.0).scores
+    scores = gibbs_posterior(fitted(x), x, forcing=Forcing.generalised(0.1), prior_std=1.0).scores
     assert len(scores) == 10  # of 20 steps
 
 
@@ -181,13 +181,13 @@ def test_errors_name_the_argument():
     x = series(5, 60)
     model = fitted(x)
     with pytest.raises(ValueError, match="calibration must be one of"):
-        gibbs_posterior(model, x, 1, prior_std=1.0, calibration="hot")
+        gibbs_posterior(model, x, forcing=1, prior_std=1.0, calibration="hot")
     with pytest.raises(ValueError, match="block must fit into x"):
-        gibbs_posterior(model, x, 1, prior_std=1.0, block=40)
+        gibbs_posterior(model, x, forcing=1, prior_std=1.0, block=40)
     with pytest.raises(ValueError, match="block must leave twice as many blocks"):
-        gibbs_posterior(model, x, 1, prior_std=10.0, calibration="temperature", block=10)
+        gibbs_posterior(model, x, forcing=1, prior_std=10.0, calibration="temperature", block=10)
     with pytest.raises(ValueError, match="observation must be given"):
-        gibbs_posterior(model.with_theta(np.zeros(8)), np.zeros((20, 2)), 1, prior_std=1.0)
+        gibbs_posterior(model.with_theta(np.zeros(8)), np.zeros((20, 2)), forcing=1, prior_std=1.0)
     assert isinstance(
-        gibbs_posterior(model, x, 1, prior_std=1.0), type(laplace(model, np.eye(8), prior_std=1.0))
+        gibbs_posterior(model, x, forcing=1, prior_std=1.0), type(laplace(model, np.eye(8), prior_std=1.0))
     )

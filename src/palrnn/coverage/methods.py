@@ -3,7 +3,8 @@
 - ``itf laplace``: the loss of teacher forcing taken for a likelihood, around the trained model.
 - ``sandwich``, ``temperature``: the Gibbs posterior of teacher forcing, calibrated (`gibbs_posterior`).
 - ``observed``: the exact observed information at the maximum of the likelihood (of a flow: at the trained
-  model, with noise by the likelihood), restricted to the directions that it identifies.
+  model, with noise by the likelihood), restricted to the directions that it identifies
+  (`observed_posterior`).
 - ``likelihood``: `likelihood_posterior`.
 - ``blocks``: a bootstrap of moving blocks, each model trained on from the first (`bootstrap`);
   ``fresh blocks``: each from a random start; ``seeds``: other random starts on the same data;
@@ -14,31 +15,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from palrnn.engine.checks import Floats, one_of
 from palrnn.engine.progress import quiet
-from palrnn.engine.seeds import generator, kernel_seed
+from palrnn.engine.seeds import kernel_seed
 from palrnn.ensembles.cleaning import cleaned, state_training
 from palrnn.ensembles.work import resampled
 from palrnn.forcing import TrainConfig, TrainingDivergedError, train
-from palrnn.geometry import gibbs_posterior, likelihood_posterior, observed_information
-from palrnn.geometry.likelihood import with_fitted_noise
-from palrnn.inference import FewPathsWarning
-from palrnn.model import PALRNN
+from palrnn.geometry import parameter_posterior
 
-# the prior holds what data are silent about: in a map none of what is asked; in the model of a flow hidden
-# units, which at ten times this let most draws diverge
-_PRIOR, _HIDDEN_PRIOR = 0.1, 0.01
-# rows of a window for the exact information, whose work grows with their square; and how many of them
-_WINDOW, _WINDOWS = 100, 12
-# hidden units make each window slow
-_FEW = 3
+# what posteriors say about themselves
+_NOTES = {name: name for name in ("unidentified", "left", "negative", "null")}
+_NOTES["effective"] = "effective_dimensions"
 
 
 @dataclass(frozen=True)
@@ -67,48 +58,14 @@ def drawn_models(method: str, work: Work) -> Drawn:
     return _METHODS[one_of(method, "method", _METHODS)](work)
 
 
-def _gibbs(calibration: str) -> Callable[[Work], Drawn]:
+def _posterior(method: str) -> Callable[[Work], Drawn]:
     def draw(work: Work) -> Drawn:
-        hidden = work.model.latent_dim > work.model.observed_dim
-        how: dict[str, Any] = {"prior_std": _HIDDEN_PRIOR if hidden else _PRIOR, "calibration": calibration}
-        found = gibbs_posterior(work.model, work.x, work.config.forcing, **how)
-        return Drawn(found.sample(work.draws, seed=work.seed), {"effective": found.effective_dimensions})
+        how: dict[str, Any] = {"seed": work.seed} if method == "observed" else {}
+        found: Any = parameter_posterior(work.model, work.x, method, forcing=work.config.forcing, **how)
+        notes = {name: getattr(found, of) for name, of in _NOTES.items() if hasattr(found, of)}
+        return Drawn(found.sample(work.draws, seed=work.seed), notes)
 
     return draw
-
-
-def _likelihood(work: Work) -> Drawn:
-    found = likelihood_posterior(work.model, work.x)
-    notes = {"unidentified": found.unidentified, "left": found.left}
-    return Drawn(found.sample(work.draws, seed=work.seed), notes)
-
-
-def _observed(work: Work) -> Drawn:
-    """The exact information of some windows, scaled to all rows."""
-    hidden = work.model.latent_dim > work.model.observed_dim
-    model = (
-        with_fitted_noise(work.model, work.x) if hidden else likelihood_posterior(work.model, work.x).palrnn
-    )
-    # a first row is a measurement of its state
-    model = PALRNN(
-        model.drift, model.process, model.observation, model.gate_std, model.observation.typical_std
-    )
-    count = min(_FEW if hidden else _WINDOWS, (len(work.x) - 1) // _WINDOW)
-    starts = np.linspace(0, len(work.x) - _WINDOW - 1, count).astype(int)
-    total = np.zeros((model.drift.theta.size, model.drift.theta.size))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewPathsWarning)
-        for number, start in enumerate(starts):
-            rows = work.x[start : start + _WINDOW + 1]
-            how: dict[str, Any] = {"particles": 64, "paths": 4, "passes": 1}
-            seed = kernel_seed(work.seed, "window", number)
-            total += observed_information(model, rows, seed=seed, **how).observed
-    values, vectors = np.linalg.eigh(0.5 * (total + total.T) * (len(work.x) - 1) / (count * _WINDOW))
-    kept = values > 1.0
-    noise = generator(work.seed).standard_normal((work.draws, int(kept.sum())))
-    thetas = model.drift.theta + noise / np.sqrt(values[kept]) @ vectors[:, kept].T
-    notes = {"negative": int((values < -1.0).sum()), "null": int((np.abs(values) <= 1.0).sum())}
-    return Drawn([model.drift.with_theta(theta) for theta in thetas], notes)
 
 
 def block_length(config: TrainConfig, rows: int) -> int:
@@ -137,11 +94,11 @@ def _ensemble(blocks: bool, warm: bool, states: bool = False) -> Callable[[Work]
 
 
 _METHODS: dict[str, Callable[[Work], Drawn]] = {
-    "itf laplace": _gibbs("none"),
-    "observed": _observed,
-    "likelihood": _likelihood,
-    "sandwich": _gibbs("sandwich"),
-    "temperature": _gibbs("temperature"),
+    "itf laplace": _posterior("laplace"),
+    "observed": _posterior("observed"),
+    "likelihood": _posterior("likelihood"),
+    "sandwich": _posterior("sandwich"),
+    "temperature": _posterior("temperature"),
     "blocks": _ensemble(blocks=True, warm=True),
     "fresh blocks": _ensemble(blocks=True, warm=False),
     "seeds": _ensemble(blocks=False, warm=False),

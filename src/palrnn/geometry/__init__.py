@@ -10,6 +10,8 @@ from palrnn.geometry.information import IndefiniteInformationWarning, ObservedIn
 from palrnn.geometry.itf import ITFOperator, itf_fisher, itf_trace
 from palrnn.geometry.likelihood import LikelihoodPosterior, likelihood_posterior
 from palrnn.geometry.louis import LouisTerms, louis_terms
+from palrnn.geometry.methods import POSTERIORS, parameter_posterior
+from palrnn.geometry.observed import ObservedPosterior, observed_posterior
 from palrnn.geometry.paper_target import PaperPathDerivatives, paper_path_derivatives
 from palrnn.geometry.path_information import PathInformation, path_information
 from palrnn.geometry.posterior import (

@@ -30,6 +30,8 @@ from palrnn.geometry.posterior import LaplacePosterior, laplace
 from palrnn.model import PALRNN, Forcing, Noise, Surrogate, drift_of
 
 CALIBRATIONS = ("sandwich", "temperature", "none")
+# in the parameters of a model in standardised coordinates
+_PRIOR, _HIDDEN_PRIOR = 0.1, 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +78,10 @@ class SandwichPosterior(LaplacePosterior):
 def gibbs_posterior(
     model: Surrogate | PALRNN,
     x: ArrayLike,
-    forcing: Forcing | int,
     *,
+    forcing: Forcing | int,
     inputs: ArrayLike | None = None,
-    prior_std: float,
+    prior_std: float | None = None,
     calibration: str = "sandwich",
     observation: Noise | float | ArrayLike | None = None,
     block: int | None = None,
@@ -92,15 +94,19 @@ def gibbs_posterior(
     takes the loss for a likelihood. ``observation`` weighs the coordinates (None: the deviation of the
     model's errors in each); ``block`` is the number of steps of a block (None: see `block_length`);
     ``leading`` keeps that many eigenpairs of the curvature, for models whose ``p x p`` matrix does not fit,
-    and leaves the rest to the prior. ``prior_std`` is the deviation of the prior around the model. A driven
-    model needs its ``inputs (T, K)``.
+    and leaves the rest to the prior. ``prior_std`` is the deviation of the prior around the model, which
+    holds what the data are silent about (None: 0.1, with hidden units 0.01, since wider ones let most draws
+    diverge). A driven model needs its ``inputs (T, K)``.
 
     Bars that come of it are about the parameters to which training by this loss converges. Where the
     observations are noisy these are not the true ones, and no spread covers the difference: see
     `likelihood_posterior`.
     """
     calibration = one_of(calibration, "calibration", CALIBRATIONS)
-    most = drift_of(model).theta.size - 1
+    drift = drift_of(model)
+    if prior_std is None:
+        prior_std = _HIDDEN_PRIOR if drift.latent_dim > drift.observed_dim else _PRIOR
+    most = drift.theta.size - 1
     kept = None if leading is None else as_int(leading, "leading", least=1, most=most)
     operator = ITFOperator(model, x, forcing, 1.0 if observation is None else observation, inputs=inputs)
     if observation is None:

@@ -102,8 +102,10 @@ def laplace(
     the prior around the model's own parameters; it rules where the data is silent, null directions
     included.
 
-    Bars on parameters that hold under observation noise are those of `likelihood_posterior`; see
-    docs/uncertainty.md for what holds when.
+    It is the step from an information to a posterior. The one to take for parameters is
+    `likelihood_posterior`, whose bars hold where observations are noisy; `observed_posterior` takes model and
+    data, and leaves out what no information identifies instead of giving it to the prior
+    (docs/uncertainty.md).
     """
     drift = drift_of(model)
     prior = as_float(prior_std, "prior_std", above=0.0)
@@ -179,8 +181,9 @@ def invariant_error_bars(
 
     Each model runs freely from the first reference point for ``steps`` steps after ``discard``. The
     settings are those of `quantities_of_interest`; a driven model needs the ``inputs (T, K)`` of the
-    reference. The draws to recommend are those of `bootstrap` (docs/uncertainty.md); `model_bars` has more
-    figures, and knows what to do with refits.
+    reference. Bars that hold are ``result.bars()``, of the draws of ``bootstrap(method="reflected")``
+    (docs/uncertainty.md): `model_bars` has more figures, and takes off what refits miss their models by, as
+    this does not.
     """
     as_instance(posterior, "posterior", ModelDraws)
     steps = as_int(steps, "steps", least=20)

@@ -82,7 +82,7 @@ def posterior(run: Reconstruction, method: str, data: Any, settings: BarSettings
         return likelihood_posterior(run.model, x)
     leading = _LEADING if run.drift.theta.size > _DENSE else None
     how: dict[str, Any] = {"prior_std": settings.prior_std, "calibration": method, "leading": leading}
-    return gibbs_posterior(run.drift, x, run.forcing, **how)
+    return gibbs_posterior(run.drift, x, forcing=run.forcing, **how)
 
 
 def digest(draws: ModelDraws, settings: BarSettings) -> str:
