@@ -74,7 +74,7 @@ def example() -> tuple[PALRNN, np.ndarray, np.ndarray]:
     """A trained model and the paper's data: on random ones, states that decay would slow everything down."""
     x = lorenz63(20_000, process_std=0.1)
     standardizer = Standardizer.fit(x)
-    drift = train(standardizer.transform(x), TrainConfig(updates=3000), progress=quiet).model
+    drift = train(standardizer.transform(x), TrainConfig.paper(updates=3000), progress=quiet).model
     heldout = lorenz63_sequences(steps=8000, seed=1)
     parts = (standardizer.transform(part) for part in (lorenz63_sequences(), heldout))
     return PALRNN(drift, 0.1, 0.1, 0.7), *parts
@@ -105,14 +105,14 @@ def window_parts(model: PALRNN, x: np.ndarray):
 @kernel
 def kalman_steps(system, signs, x, mean, cov, room):
     """Predict and condition every bundle of particles at every step, and nothing else."""
-    free, seen = system.J.shape[1] - system.gate.shape[0], np.empty((x.shape[1], LANES))
+    free, seen = system.latent_dim - system.gate.shape[0], np.empty((x.shape[1], LANES))
     loglik = np.empty(LANES)
     for t in range(signs.shape[0]):
         for n in range(x.shape[1]):
             seen[n] = x[t + 1, n]
         for b in range(mean.shape[0]):
             room.gates[free:] = signs[t, b]
-            predict(system, mean[b], cov[b], room)
+            predict(system, t, mean[b], cov[b], room)
             condition(mean[b], cov[b], system.hidden, seen, system.observation, False, room, loglik, 0)
 
 
