@@ -40,8 +40,9 @@ STILL = 0.01
 _LAST, _MARGIN = 0.1, 1.0
 # a loop is closed if the run comes back this near, after having been this far; and is followed this closely
 _BACK, _AWAY, _TRACK = 0.1, 0.4, 0.05
-# for so many turns, or of a long loop fewer in so much of the run; the longest step beside its size
-_TURNS, _FEWEST_TURNS, _FOLLOWED, _STRIDE = 20, 5, 0.4, 0.25
+# for so many turns, or of a long loop fewer in so much of the run; the longest step beside its size; how many
+# that drift are tried
+_TURNS, _FEWEST_TURNS, _FOLLOWED, _STRIDE, _TRIES = 20, 5, 0.4, 0.25, 12
 # turns of a loop differ less than twice as much as two in a row, but for this part of _TRACK
 _DRIFT = 0.1
 _EXACT = 1e-6
@@ -302,22 +303,30 @@ def _loop(run: Any, longest: int) -> tuple[int, int] | None:
 
     A run that only drifts away from its last turn, slowly, is quasi-periodic, or has not yet come to rest.
     """
-    long = int(_FOLLOWED * len(run))
-    backwards = run[: -min(longest, long // _FEWEST_TURNS) - 2 : -1]
+    long, last = int(_FOLLOWED * len(run)), len(run) - 1
+    most = min(longest, long // _FEWEST_TURNS)
+    backwards = run[: -most - 2 : -1]
     size = float(np.ptp(run[-max(2, int(_LAST * len(run))) :], axis=0).max())
+    # of the turn of each length that the run may end with, how large it is, and its longest step
+    range_ = np.maximum.accumulate(backwards) - np.minimum.accumulate(backwards)
+    sizes, steps = range_.max(axis=1), np.abs(np.diff(backwards, axis=0)).max(axis=1)
+    strides = np.maximum.accumulate(np.append(0.0, steps))
+    tries = 0
     for k in _returns(np.abs(backwards - backwards[0]).max(axis=1), size):
-        wanted = max(k * min(_TURNS, long // k), int(_LAST * len(run)))
-        # a turn is no larger than that, and most are not followed for long
-        if kernels.followed(run, k, _TRACK * size, np.zeros(len(run) // k + 1)) < wanted:
-            continue
-        turn, far = run[len(run) - 1 - k :], np.zeros(len(run) // k + 1)
-        near = _TRACK * float(np.ptp(turn, axis=0).max())
-        followed = kernels.followed(run, k, near, far)
+        near = _TRACK * float(sizes[k])
         # the steps of a sampled flow are short; those of a map that jumps about would cross everything
-        if followed < wanted or np.abs(np.diff(turn, axis=0)).max() > _STRIDE / _TRACK * near:
+        if strides[k] > _STRIDE * sizes[k] or tries >= _TRIES:
             continue
-        turns = far[: max(wanted, followed // 2) // k]
-        if turns.max() <= 2 * turns[0] + _DRIFT * near:
+        wanted, followed = max(k * min(_TURNS, long // k), int(_LAST * len(run))), 0
+        for limit in (wanted, last):
+            far = np.zeros(len(run) // k + 1)
+            followed = kernels.followed(run, k, near, limit, far)
+            turns = far[: max(wanted, followed // 2) // k]
+            if followed < wanted or turns.max() > 2 * turns[0] + _DRIFT * near:
+                # most are not followed for long; those that drift take their time
+                tries += followed >= wanted
+                break
+        else:
             return int(k), followed
     return None
 

@@ -6,8 +6,8 @@ from palrnn.engine.kernel import kernel
 
 
 @kernel
-def followed(run, period, near, far):
-    """Follow the last ``period`` steps of ``run (T, c)`` backwards; return for how many steps it goes well.
+def followed(run, period, near, most, far):
+    """Follow the last ``period`` steps of ``run (T, c)`` backwards; return for how long, up to ``most``.
 
     The turn is the polygon through the last ``period + 2`` states: it need not be a whole number of steps,
     and so is closed by one more. A state is looked for where the one after it was, or a few edges before, for
@@ -20,7 +20,7 @@ def followed(run, period, near, far):
     last = run.shape[0] - 1
     begin = last - edges
     edge = edges - 1
-    for t in range(begin, -1, -1):
+    for t in range(begin, max(0, last - most) - 1, -1):
         nearest, at = near + 1.0, edge
         for back in range(-1, 4):
             e = (edge - back) % edges
@@ -34,6 +34,8 @@ def followed(run, period, near, far):
             for i in range(dim):
                 foot = run[begin + e, i] + along * (run[begin + e + 1, i] - run[begin + e, i])
                 distance = max(distance, abs(run[t, i] - foot))
+                if distance >= nearest:
+                    break
             if distance < nearest:
                 nearest, at = distance, e
         if not nearest <= near:
@@ -41,4 +43,4 @@ def followed(run, period, near, far):
         edge = at
         turn = (begin - t) // period
         far[turn] = max(far[turn], nearest)
-    return last
+    return min(most, last)
