@@ -3,6 +3,7 @@
     python benchmarks/training_recipe.py --runs build/recipe --write docs/training.md
     python benchmarks/training_recipe.py --runs build/recipe --series ecg.npy --seeds 3
     python benchmarks/training_recipe.py --regularisers --runs results/regularisers --write docs/training.md
+    python benchmarks/training_recipe.py --rates --runs results/regularisers --write docs/training.md
 
 Each model is trained on 40,000 rows with the settings in `CANDIDATES` and judged against a clean simulation:
 by `viability` from 10 starts over 100,000 steps, by D_stsp of 20,000 free-running steps from each of them,
@@ -38,6 +39,7 @@ from palrnn.model import Forcing
 from palrnn.model.engine import advance
 
 BEGIN, END = "<!-- table of benchmarks/training_recipe.py -->", "<!-- end of recipe -->"
+RATES_BEGIN, RATES_END = "<!-- rates -->", "<!-- end of rates -->"
 REGULARISERS_BEGIN, REGULARISERS_END = "<!-- regularisers -->", "<!-- end of regularisers -->"
 ROWS, LENGTH, DISCARD, STARTS, LONG, PAIRS = 40_000, 20_000, 1000, 10, 100_000, 10
 CHOSEN_ON = 10_000
@@ -95,6 +97,16 @@ CANDIDATES: dict[str, dict[str, Any]] = {
 #: What the field regularises by, each a change of the default.
 REGULARISERS: dict[str, dict[str, Any]] = {_DEFAULT: CANDIDATES[_DEFAULT]} | {
     f"the same, {words}": CANDIDATES[_DEFAULT] | change for words, change in _CHANGES.items()
+}
+#: What does not follow from the data: learning rates and lengths of sequences, each a change of the default.
+RATES: dict[str, dict[str, Any]] = {_DEFAULT: CANDIDATES[_DEFAULT]} | {
+    f"the same, {words}": CANDIDATES[_DEFAULT] | change
+    for words, change in {
+        "rate 1e-3": {"learning_rate": 1e-3},
+        "rate 6e-3": {"learning_rate": 6e-3},
+        "sequences of 100 rows": {"sequence_length": 100},
+        "sequences of 400 rows": {"sequence_length": 400},
+    }.items()
 }
 
 
@@ -265,6 +277,7 @@ def main() -> int:
     parser.add_argument("--candidates", type=int, nargs="*", help="numbers of candidates, from 0")
     parser.add_argument("--seeds", type=int, default=3, help="models per series and candidate")
     parser.add_argument("--regularisers", action="store_true", help="try those, for a table of their own")
+    parser.add_argument("--rates", action="store_true", help="learning rates and lengths of sequences")
     parser.add_argument("--write", type=Path, help="the document that holds the table")
     chosen = parser.parse_args()
     tasks = [
@@ -278,8 +291,11 @@ def main() -> int:
     tasks = [task for task in tasks if chosen.tasks is None or task.title in chosen.tasks]
     tasks += [Task(file.stem, file=file) for file in chosen.series]
     chosen.runs.mkdir(parents=True, exist_ok=True)
-    plan = REGULARISERS if chosen.regularisers else CANDIDATES
-    marks = (REGULARISERS_BEGIN, REGULARISERS_END) if chosen.regularisers else (BEGIN, END)
+    plan, marks, head = CANDIDATES, (BEGIN, END), "settings"
+    if chosen.regularisers:
+        plan, marks, head = REGULARISERS, (REGULARISERS_BEGIN, REGULARISERS_END), "regularised by"
+    elif chosen.rates:
+        plan, marks = RATES, (RATES_BEGIN, RATES_END)
     names = list(plan)
     asked = names if chosen.candidates is None else [names[i] for i in chosen.candidates]
     for seed in range(chosen.seeds):
@@ -293,7 +309,6 @@ def main() -> int:
                 alive = found["viability"]["verdict"] if "viability" in found else "training diverged"
                 score = np.median(found["dstsp"]) if "dstsp" in found else np.inf
                 print(f"{task.title} | {candidate} | seed {seed}: {alive}; D_stsp {score:.2f}", flush=True)
-    head = "regularised by" if chosen.regularisers else "settings"
     publish(table(chosen.runs, tasks, plan, head), chosen.write, *marks)
     return 0
 
