@@ -45,7 +45,7 @@ def test_the_five_lines_of_the_readme_give_a_model_like_the_one_shown(tmp_path, 
     (score, floor), (exponent, true), (low, high, came) = (
         map(float, re.search(line, printed).groups())
         for line in (
-            r"D_stsp, hard-gated +([\d.]+) \(floor ([\d.]+)\)",
+            r"D_stsp, hard-gated +([\d.]+) \(.*; floor ([\d.]+)\)",
             r"largest exponent, hard-gated +([\d.]+) \(true: ([\d.]+)\)",
             r"x within ([-\d.]+) and ([-\d.]+), 90 % sure; it was ([-\d.]+)",
         )
