@@ -45,6 +45,7 @@ RESULTS = {
     "LyapunovSpectrum",
     "Mismatch",
     "ObservedInformation",
+    "ObservedPosterior",
     "PaperPathDerivatives",
     "PathInformation",
     "PathPosterior",

@@ -260,6 +260,7 @@ def _invariants() -> dict[str, Row]:
                 "discard": v.size(0),
                 "dt": v.number(above=0.0),
                 "k": v.size(optional=True, most=5),
+                "flow": None,
                 "process_noise": None,
                 "seed": v.seed(),
             },
@@ -303,6 +304,7 @@ def _invariants() -> dict[str, Row]:
                 "discard": v.size(0),
                 "dt": v.number(above=0.0),
                 "k": v.size(optional=True, most=5),
+                "flow": None,
                 "observation_noise": None,
                 "sigma": v.number(least=0.0),
             }

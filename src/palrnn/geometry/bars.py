@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats, as_float, as_instance, as_int, one_of
+from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_series, one_of
 from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
 from palrnn.geometry.posterior import ModelDraws
@@ -126,6 +126,7 @@ def model_bars(
     as_instance(posterior, "posterior", ModelDraws)
     drift = drift_of(posterior.model)
     seen = drift.observed_dim
+    as_series(reference, "reference", dim=seen, allow_nan=True)
     scale = Standardizer(np.zeros(seen), np.ones(seen)) if standardizer is None else standardizer
     names = columns or tuple(f"x{k + 1}" for k in range(seen))
     models = [drift, *posterior.sample(as_int(count, "count", least=2), seed=seed)]

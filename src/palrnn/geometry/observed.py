@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palrnn.engine.checks import Floats, as_float, as_int, as_series
+from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_series
 from palrnn.engine.gaps import whole_rows
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.progress import Progress, listening
@@ -133,7 +133,7 @@ def observed_posterior(
 
 def _seen(model: Any) -> int:
     drift = model.drift if isinstance(model, PALRNN) else model
-    return int(drift.observed_dim)
+    return int(as_instance(drift, "model", Surrogate).observed_dim)
 
 
 def _with_noise(model: Any, x: Floats) -> PALRNN:

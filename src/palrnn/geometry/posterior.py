@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats, as_float, as_floats, as_instance, as_int, one_of
+from palrnn.engine.checks import Floats, as_float, as_floats, as_instance, as_int, as_series, one_of
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
@@ -186,6 +186,7 @@ def invariant_error_bars(
     this does not.
     """
     as_instance(posterior, "posterior", ModelDraws)
+    as_series(reference, "reference", allow_nan=True)
     steps = as_int(steps, "steps", least=20)
     models = [posterior.model, *posterior.sample(as_int(draws, "draws", least=1), seed=seed)]
     how: dict[str, Any] = {"inputs": inputs, "standardizer": standardizer, "steps": steps}
