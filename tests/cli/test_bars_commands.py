@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from command_line import call
 
+from palrnn.data import lorenz63
 from palrnn.runs import Reconstruction
 
 SIZES = ("--latent-dim", "6", "--gated", "2", "--tau", "8", "--updates", "300", "--sequence-length", "40")
@@ -24,7 +25,19 @@ def series(tmp_path_factory):
 @pytest.fixture(scope="module")
 def boot(series, tmp_path_factory):
     folder = tmp_path_factory.mktemp("boot") / "boot"
-    return folder, ("bootstrap", series, "--models", "3", *SIZES, "--workers", "1", "-o", folder)
+    return folder, (
+        "bootstrap",
+        series,
+        "--models",
+        "3",
+        "--method",
+        "blocks",
+        *SIZES,
+        "--workers",
+        "1",
+        "-o",
+        folder,
+    )
 
 
 def test_a_bootstrap_keeps_its_models_and_goes_on(boot, capsys):
@@ -47,19 +60,20 @@ def test_a_bootstrap_keeps_its_models_and_goes_on(boot, capsys):
     assert {"Kaplan-Yorke dimension", "D_H", "curvature gap"} < set(kept["figures"])
 
 
-@pytest.mark.parametrize("method", ["sandwich", "blocks"])
+@pytest.mark.parametrize("method", ["sandwich", "observed", "blocks"])
 def test_evaluate_has_bars(boot, method, capsys):
     folder, words = boot
     if not folder.exists():
         call(capsys, *words)
     run = folder / "base"
-    code, out, err = call(capsys, "evaluate", run, *QUICK, "--bars", method, "--draws", "3", "--json")
+    asked = ("evaluate", run, *QUICK, "--bars", method, "--draws", "3", "--workers", "1")
+    code, out, err = call(capsys, *asked, "--json")
     assert code == 0, err
     bars = json.loads(out)["bars"]
     assert (bars["method"], bars["models"]) == (method, 3)
     figure = bars["figures"]["exponent 1"]
     assert figure["low"] <= figure["high"]
-    code, out, _ = call(capsys, "evaluate", run, *QUICK, "--bars", method, "--draws", "3")
+    code, out, _ = call(capsys, *asked)
     assert f"90 % intervals over 3 models by {method}" in out
     # kept with the run: asked again, the same object comes from its file
     again = Reconstruction.load(run)
@@ -70,6 +84,27 @@ def test_evaluate_has_bars(boot, method, capsys):
         assert stored.to_dict() == kept["found"]
 
 
+def test_bars_without_a_method_are_the_recommended_ones_kept_in_the_run(tmp_path, capsys):
+    run, file = tmp_path / "run", tmp_path / "x.npy"
+    np.save(file, lorenz63(1500, dt=0.02, seed=0))
+    # long enough that some models move on by themselves: others have nothing to train a refit on
+    sizes = ("--latent-dim", "12", "--gated", "8", "--updates", "1500", "--sequence-length", "50")
+    code, _, err = call(capsys, "train", file, *sizes, "-o", run)
+    assert code == 0, err
+    asked = ("evaluate", run, *QUICK, "--draws", "4", "--workers", "2", "--bars")
+    code, out, err = call(capsys, *asked)
+    assert code == 0, err
+    assert "training 4 models and a refit of each, 1,500 updates each: about" in err
+    assert "models by reflected" in out
+    kept = sorted((run / "findings" / "ensemble" / "members" / "tasks").rglob("*.safetensors"))
+    assert sum(file.parent.name in ("member", "refit") for file in kept) == 8
+    times = [file.stat().st_mtime_ns for file in kept]
+    code, again, err = call(capsys, *asked)
+    assert (code, again) == (0, out)
+    assert "training" not in err
+    assert [file.stat().st_mtime_ns for file in kept] == times
+
+
 def test_mistakes_are_one_sentence(boot, series, tmp_path, capsys):
     folder, words = boot
     if not folder.exists():
@@ -77,6 +112,7 @@ def test_mistakes_are_one_sentence(boot, series, tmp_path, capsys):
     for given, message in [
         (("evaluate", folder / "base", *QUICK, "--bars", "luck"), "draws must be one of"),
         (("evaluate", folder / "base", *QUICK, "--draws", "3"), "--draws are those of --bars"),
+        (("evaluate", folder / "base", *QUICK, "--workers", "1"), "--workers are those of --bars"),
         (("bootstrap", series, "--base", folder / "base", "--tau", "3", "-o", tmp_path / "b"), "--tau is of"),
         (("bootstrap", series, "--method", "luck", *SIZES, "-o", tmp_path / "c"), "method must be one of"),
     ]:

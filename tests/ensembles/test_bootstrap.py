@@ -1,5 +1,6 @@
 """Models trained on data drawn anew: their spread, held against what is known of a linear system."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -37,7 +38,7 @@ def base():
 
 
 def test_the_spread_is_that_of_the_estimate(base):
-    found = palrnn.bootstrap(series(), base=base, models=16, updates=700, workers=1)
+    found = palrnn.bootstrap(series(), base=base, models=16, method="blocks", updates=700, workers=1)
     assert found.theta.shape == (16, 8)
     assert found.diverged == 0
     spread = np.array([linear_part(model) for model in found.models]).std(axis=0, ddof=1)
@@ -108,9 +109,10 @@ def test_varied_models_differ_in_size_and_forcing_and_forecast_each_by_itself():
     ahead = found.forecast(x[:20], 6, paths=9, particles=8)
     assert ahead.paths.shape[1:] == (6, 3)
     assert len(ahead.paths) >= 9
-    # hidden units of other models mean something else
-    with pytest.raises(ValueError, match="posterior must share the hidden units"):
-        first.forecast(x[:20], 6, posterior=found)
+    # hidden units of other models mean something else: they filter by themselves wherever they are given
+    given = first.forecast(x[:20], 6, posterior=found, paths=9, particles=8)
+    np.testing.assert_array_equal(given.paths, ahead.paths)
+    assert f"parameters ({len(found.models)} models by varied)" in repr(given)
     bars = first.bars(found, count=3, steps=200, discard=20, gap_rows=0)
     assert bars.draws.shape[0] == 3
 
@@ -209,7 +211,7 @@ def test_reflected_models_have_refits_that_their_figures_are_held_against():
 
 
 def test_an_ensemble_stands_in_for_a_posterior(base):
-    found = palrnn.bootstrap(series(), base=base, models=3, updates=20, workers=1)
+    found = palrnn.bootstrap(series(), base=base, models=3, method="blocks", updates=20, workers=1)
     bars = found.error_bars(steps=200, discard=20)
     assert len(bars.lyapunov) == 3
     # a stable linear map: the exponent is the logarithm of its largest eigenvalue
@@ -223,8 +225,25 @@ def test_an_ensemble_stands_in_for_a_posterior(base):
     assert "3 models by 'blocks'" in repr(found)
 
 
+def test_what_is_not_told_is_what_is_recommended():
+    x = palrnn.lorenz63(1500, dt=0.02, seed=0)
+    # long enough that some models move on by themselves: others have nothing to train a refit on
+    how = {"latent_dim": 12, "gated": 8, "updates": 1500, "sequence_length": 50, "keep": "last"}
+    first, heard = palrnn.reconstruct(x, evaluate_every=None, **how), []
+    found = palrnn.bootstrap(x, base=first, models=4, workers=1, announce=heard.append)
+    assert found.method == "reflected"
+    assert len(found.refits) == len(found.models)
+    words = r"training 4 models and a refit of each, 1,500 updates each: about \d+ seconds? with 1 worker"
+    assert len(heard) == 1
+    assert re.fullmatch(words, heard[0])
+    drive = np.random.default_rng(0).standard_normal((600, 1))
+    driven = palrnn.reconstruct(x[:600], inputs=drive, latent_dim=4, gated=1, updates=10, sequence_length=50)
+    found = palrnn.bootstrap(x[:600], inputs=drive, base=driven, models=2, workers=1)
+    assert found.method == "blocks"
+
+
 def test_an_interrupted_bootstrap_goes_on_and_workers_change_nothing(base, tmp_path):
-    settings = {"base": base, "models": 3, "updates": 25}
+    settings = {"base": base, "models": 3, "method": "blocks", "updates": 25}
     whole = palrnn.bootstrap(series(), **settings, workers=1)
 
     def stop(done, total, figures):
@@ -243,7 +262,8 @@ def test_an_interrupted_bootstrap_goes_on_and_workers_change_nothing(base, tmp_p
 
 def test_without_a_base_one_is_trained_first_and_kept(tmp_path):
     x = series(400)
-    found = palrnn.bootstrap(x, models=2, updates=10, workers=1, run=tmp_path / "boot", **QUICK)
+    how = {"models": 2, "method": "blocks", "updates": 10, "workers": 1}
+    found = palrnn.bootstrap(x, run=tmp_path / "boot", **how, **QUICK)
     kept = palrnn.Reconstruction.load(tmp_path / "boot" / "base")
     np.testing.assert_array_equal(kept.drift.theta, found.model.theta)
 
@@ -278,7 +298,9 @@ def test_blocks_are_stretches_of_the_data_and_as_many_rows():
 )
 def test_errors_name_the_argument(base, change, message):
     with pytest.raises(ValueError, match=message):
-        palrnn.bootstrap(series(), **({"base": base, "models": 2, "updates": 5, "workers": 1} | change))
+        palrnn.bootstrap(
+            series(), **({"base": base, "models": 2, "method": "blocks", "updates": 5, "workers": 1} | change)
+        )
 
 
 def test_a_base_of_other_columns_is_refused(base):
@@ -290,15 +312,10 @@ def test_members_see_the_past_that_the_first_model_has():
     x = palrnn.lorenz63(1500, seed=0)[:, :1]
     small = {"latent_dim": 8, "gated": 4, "sequence_length": 50}
     base = palrnn.reconstruct(x, lags=2, delay=5, test_fraction=0.3, updates=20, **small)
-    found = palrnn.bootstrap(x, base=base, models=2, updates=20, workers=1)
+    how = {"base": base, "models": 2, "method": "blocks", "updates": 20, "workers": 1}
+    found = palrnn.bootstrap(x, **how)
     # as if the data set of the base had been given
-    again = palrnn.bootstrap(
-        palrnn.Dataset.prepare(x, lags=2, delay=5, test_fraction=0.3),
-        base=base,
-        models=2,
-        updates=20,
-        workers=1,
-    )
+    again = palrnn.bootstrap(palrnn.Dataset.prepare(x, lags=2, delay=5, test_fraction=0.3), **how)
     np.testing.assert_array_equal(found.theta, again.theta)
     with pytest.raises(ValueError, match="lags and delay must be those of base, 2 and 5, got 2 and 9"):
         palrnn.bootstrap(x, base=base, models=2, lags=2, delay=9)
@@ -343,8 +360,9 @@ def test_a_file_is_read_as_it_was_for_the_first_model(tmp_path):
     (tmp_path / "x.csv").write_text("a,b,c\n" + rows + "\n")
     small = {"latent_dim": 6, "gated": 2, "sequence_length": 50, "updates": 20}
     base = palrnn.reconstruct(tmp_path / "x.csv", columns=["c", "a"], **small)
-    found = palrnn.bootstrap(tmp_path / "x.csv", base=base, models=2, workers=1)
-    again = palrnn.bootstrap(x[:, [2, 0]], base=base, models=2, workers=1)
+    how = {"base": base, "models": 2, "method": "blocks", "workers": 1}
+    found = palrnn.bootstrap(tmp_path / "x.csv", **how)
+    again = palrnn.bootstrap(x[:, [2, 0]], **how)
     np.testing.assert_array_equal(found.theta, again.theta)
 
 

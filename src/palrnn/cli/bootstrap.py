@@ -28,12 +28,12 @@ def bootstrap_command(
     base: Annotated[
         str | None, option("The run of the first model (trained first, with the options below).", _WORK)
     ] = None,
-    models: Annotated[int | None, option("Models (50).", _WORK)] = None,
+    models: Annotated[int | None, option("Models (reflected, varied: 10; others: 50).", _WORK)] = None,
     method: Annotated[
         str | None,
         option(
-            "blocks: data drawn anew; varied: and other sizes and forcings; reflected: and refits, for "
-            "exponents; denoised: from states; seeds: other starts (blocks).",
+            "reflected: other data, sizes and forcings, and refits, for exponents; varied: without refits, "
+            "for forecasts; blocks: other data; denoised: from states; seeds: other starts (reflected).",
             _WORK,
         ),
     ] = None,
@@ -95,7 +95,12 @@ def bootstrap_command(
         voice.say(repr(dataset))
         first = reconstruct(dataset, run=Path(output) / "base", progress=progress, **training)
     found = bootstrap(
-        dataset, base=first, run=Path(output) / "models", progress=voice.progress("models"), **own
+        dataset,
+        base=first,
+        run=Path(output) / "models",
+        progress=voice.progress("models"),
+        announce=voice.say,
+        **own,
     )
     bars = first.bars(found, count=len(found.models), progress=voice.progress("error bars"))
     seconds = clock.monotonic() - begun

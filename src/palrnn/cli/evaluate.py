@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,9 +11,8 @@ from palrnn.cli.app import JsonFlag, QuietFlag, Voice, app
 from palrnn.cli.settings import ConfigFile, options_of, write_settings
 from palrnn.cli.terminal import listing
 
-if TYPE_CHECKING:
-    from palrnn.geometry import Bars
-    from palrnn.runs import Reconstruction
+#: What `--bars` stands for where no method follows it.
+RECOMMENDED = "recommended"
 
 
 @app.command("evaluate", epilog="Example: palrnn evaluate model.safetensors --reference held-out.csv --json")
@@ -52,11 +51,16 @@ def evaluate_command(
     bars: Annotated[
         str | None,
         typer.Option(
-            help="Error bars by reflected, varied, blocks, denoised or seeds (trained anew), or likelihood, "
-            "sandwich, temperature, none."
+            help="Error bars, by reflected unless told: or varied, blocks, denoised, seeds (models are "
+            "trained, and kept in the run's folder), likelihood, observed, sandwich, temperature, laplace."
         ),
     ] = None,
-    draws: Annotated[int | None, typer.Option(help="Models behind each error bar (20).")] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Models behind each error bar (reflected, varied: 10; blocks: 50; 20).")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that train models of error bars (one per core).")
+    ] = None,
     figures: Annotated[Path | None, typer.Option(help="A folder to draw the figures into.")] = None,
     seed: Annotated[int | None, typer.Option(help="The seed of everything random (0).")] = None,
     config: ConfigFile = None,
@@ -71,8 +75,9 @@ def evaluate_command(
 
     voice = Voice(json, quiet)
     voice.compiling()
-    if draws is not None and bars is None:
-        raise ValueError("--draws are those of --bars, which is not given")
+    for name, given in (("draws", draws), ("workers", workers)):
+        if given is not None and bars is None:
+            raise ValueError(f"--{name} are those of --bars, which is not given")
     if reference is not None and system is not None:
         raise ValueError("give --reference or --system, not both")
     if figures is not None:
@@ -95,7 +100,9 @@ def evaluate_command(
     values["verdict"] = verdict.to_dict()
     parts: list[Any] = [*verdict_lines(card, verdict), invariants_table([card], reference=compared)]
     if bars is not None:
-        found = _bars(result, bars, draws, settings.seed, voice)
+        how: dict[str, Any] = {"seed": settings.seed} | ({} if draws is None else {"count": draws})
+        how |= {"workers": workers, "announce": voice.say, "progress": voice.progress("error bars")}
+        found = result.bars(None if bars == RECOMMENDED else bars, **how)
         values["bars"] = found.to_dict()
         rows = [
             (name, value, *found.interval(name))
@@ -106,19 +113,3 @@ def evaluate_command(
             listing(("figure", "model", "from", "to"), rows),
         ]
     voice.result(values, *parts)
-
-
-def _bars(result: Reconstruction, method: str, draws: int | None, seed: int, voice: Voice) -> Bars:
-    from palrnn.ensembles import bootstrap
-    from palrnn.ensembles.bootstrap import METHODS
-    from palrnn.runs.bars import training_data
-
-    how: dict[str, Any] = {"seed": seed} | ({} if draws is None else {"count": draws})
-    if method not in METHODS:
-        return result.bars(method, progress=voice.progress("error bars"), **how)
-    models: dict[str, Any] = {"models": draws or 20, "method": method, "seed": seed}
-    ensemble = bootstrap(
-        training_data(result), base=result, workers=1, progress=voice.progress("models"), **models
-    )
-    how["count"] = max(2, len(ensemble.models))  # each once
-    return result.bars(ensemble, progress=voice.progress("error bars"), **how)

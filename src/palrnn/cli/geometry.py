@@ -85,7 +85,10 @@ def geometry_command(
         found = result.geometry(settings, forcing=forcing, matrices=True, progress=voice.progress("geometry"))
         bars = {}
         if draws:
-            voice.say(f"error bars: {draws} models under each geometry, prior deviation {prior_std:g}")
+            voice.say(
+                f"error bars: {draws} models under each geometry, prior deviation {prior_std:g}; to compare "
+                "the two: bars that hold are those of palrnn evaluate --bars"
+            )
             how: dict[str, Any] = {"draws": draws, "prior_std": prior_std, "seed": settings.seed}
             bars = result.error_bars(found, **how, progress=voice.progress("error bars"))
         noise = result.probabilistic

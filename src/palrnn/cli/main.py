@@ -20,6 +20,7 @@ import typer
 from typer.main import get_command_name
 
 from palrnn.cli.app import app
+from palrnn.cli.evaluate import RECOMMENDED
 from palrnn.cli.terminal import print_text
 
 # in the order of the table of contents that `palrnn --help` shows
@@ -53,12 +54,21 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in words
     if debug:
         words.remove("--debug")
+    words = _with_bars(words)
     with warnings.catch_warnings(), _every_stream(), _rare_collections():
         if not debug:
             warnings.showwarning = _warn
         if {"-q", "--quiet"} & set(words):
             warnings.simplefilter("ignore")
         sys.exit(_run(words, debug))
+
+
+def _with_bars(words: list[str]) -> list[str]:
+    """Return the words with what ``--bars`` means where no method follows: Typer has no optional values."""
+    return [
+        f"{word}={RECOMMENDED}" if word == "--bars" and after.startswith("-") else word
+        for word, after in zip(words, [*words[1:], "-"], strict=False)
+    ]
 
 
 @contextlib.contextmanager

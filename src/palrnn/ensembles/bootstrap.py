@@ -1,17 +1,21 @@
 """`bootstrap`: models trained on data drawn anew from the data, and what varies over them.
 
 FOLDER/palrnn.json   the marker: an ensemble was made here and may be continued
-FOLDER/base/         the first model, an ordinary run
+FOLDER/base/         the first model, an ordinary run, if it was trained here
 FOLDER/members/      a sweep: a checkpoint per model
+FOLDER/ensemble.json which of these are the ensemble that was made last, and around which model
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,29 +25,39 @@ from numpy.typing import ArrayLike
 
 from palrnn.data import Dataset, DataSettings
 from palrnn.data.packing import pack
+from palrnn.engine import compile_time
 from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_path, one_of
+from palrnn.engine.files import write_json
 from palrnn.engine.folders import writable_folder
-from palrnn.engine.progress import Progress, listening
+from palrnn.engine.progress import Progress, listening, quiet
 from palrnn.engine.seeds import generator
+from palrnn.engine.text import counted
 from palrnn.ensembles.cleaning import cleaned, state_training
 from palrnn.ensembles.variation import alike
 from palrnn.ensembles.work import BASE, DATA, ENOUGH_TRIALS, VARIED, VARIED_RULES, member_task, refit_task
-from palrnn.forcing import TrainConfig
+from palrnn.forcing import TrainConfig, TrainingDivergedError, train
 from palrnn.geometry import InvariantErrorBars, invariant_error_bars
 from palrnn.geometry.reflection import LEAST, reflected
 from palrnn.inference import FilterDiedError, Forecast
+from palrnn.inference.forecasts import OF_ONE_MODEL, PARAMETERS
 from palrnn.model import Checkpoint, checkpoint_bytes, checkpoint_from_bytes
 from palrnn.runs import Reconstruction, reconstruct
+from palrnn.runs.bars import ENSEMBLES
 from palrnn.runs.reading import preparation
 from palrnn.runs.training import sorted_settings
 from palrnn.sweeps import Engine, Store, Task, engine_for
 from palrnn.sweeps import run as run_tasks
 
-METHODS = ("blocks", "seeds", "denoised", "varied", "reflected")
-_KIND = "ensemble"
+METHODS = ENSEMBLES
+_KIND, _INDEX = "ensemble", "ensemble.json"
+_FILE = re.compile(r"tasks/(member|refit)/[0-9a-f]{20}\.safetensors")
 # a model that starts from the first one takes a fifth of its updates; a varied one a tenth where SOAP trains
 # it, but not below what that needs: longer trained ones have learned their blocks by heart
 _WARM, _VARIED, _LEAST_VARIED = 5, 10, 3000
+# as many models unless told: varied ones are trained anew, each with a refit if they are reflected
+_MODELS, _FEW_MODELS = 50, 10
+# updates that tell how long many take
+_TRIED = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +76,27 @@ class Ensemble:
     method: str
     diverged: int
     refits: tuple[Any, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def kept(cls, folder: str | os.PathLike[str], base: Reconstruction) -> Ensemble | None:
+        """Return the ensemble that `bootstrap` made last in ``folder``; None if not around ``base``."""
+        place = as_path(folder, "folder")
+        try:
+            index = json.loads((place / _INDEX).read_text(encoding="utf-8"))
+            if index["base"] != _sum(_start(base)):
+                return None
+            members, refits = (
+                [checkpoint_from_bytes(_member_file(place, name).read_bytes()) for name in index[kind]]
+                for kind in ("members", "refits")
+            )
+            return _ensemble(base, members, refits, one_of(index["method"], "method", METHODS))
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError):
+            # none was finished here, or a file is damaged
+            return None
+
+    def around(self, base: Reconstruction) -> Ensemble:
+        """Return the same models beside ``base``, which has the same drift, with its noise say."""
+        return replace(self, base=base)
 
     @property
     def model(self) -> Any:
@@ -125,12 +160,14 @@ class Ensemble:
                 generator(seed, "member", k).integers(10**9)
             )  # noise of its own: equal noise would make bands too narrow
             try:
-                parts.append(one.forecast(x, steps, paths=share, seed=own, **settings).paths)
+                made = one.forecast(x, steps, paths=share, seed=own, posterior=None, **settings)
+                parts.append(made.paths)
             except FilterDiedError as error:
                 lost = error
         if not parts:
             raise lost
-        made = Forecast(np.concatenate(parts))
+        several = f"{PARAMETERS} ({len(parts)} models by {self.method})"
+        made = Forecast(np.concatenate(parts), (*OF_ONE_MODEL, several))
         return made if calibration is None else calibration(made)
 
     def error_bars(self, *, draws: int | None = None, **settings: Any) -> InvariantErrorBars:
@@ -153,8 +190,8 @@ class Ensemble:
 def bootstrap(
     x: Any,
     *,
-    models: int = 50,
-    method: str = "blocks",
+    models: int | None = None,
+    method: str | None = None,
     base: Reconstruction | None = None,
     block: int | None = None,
     updates: int | None = None,
@@ -163,9 +200,13 @@ def bootstrap(
     scheduler: str | None = None,
     run: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    announce: Callable[[str], object] | None = None,
     **settings: Any,
 ) -> Ensemble:
     """Train ``models`` models on data drawn anew from ``x``, to see what the data leave open.
+
+    ``method`` is "reflected" by default, which holds for invariants of chaotic models (docs/uncertainty.md);
+    of a driven model it is "blocks".
 
     ``method="blocks"`` draws moving blocks of the part to train on (whole trials, if there are ten or more)
     and trains each model on as many rows as there were, from the first model on. ``method="seeds"`` trains
@@ -181,6 +222,7 @@ def bootstrap(
 
     - ``x`` is anything that `reconstruct` takes; ``base`` is what it returned, or None to do that first, with
       ``settings``.
+    - ``models``: how many (None: 10 varied or reflected ones, 50 others).
     - ``block``: rows of a block (None: two training sequences, at most a tenth of the data).
     - ``updates``: those of each model (None: a fifth of the first model's for blocks; a tenth, but at least
       3000, for varied and reflected ones by SOAP; otherwise as many as the first model; never more).
@@ -188,9 +230,13 @@ def bootstrap(
       ``if __name__ == "__main__":``; with 1 none is started), or a Dask cluster at ``scheduler``. The result
       does not depend on them.
     - ``run``: a folder from which the same call goes on after an interruption.
+    - ``announce`` hears, before it begins, what will be trained and about how long that takes.
     """
-    method = one_of(method, "method", METHODS)
-    count, seed = as_int(models, "models", least=2, most=100_000), as_int(seed, "seed", most=None)
+    if method is not None:
+        one_of(method, "method", METHODS)
+    if models is not None:
+        as_int(models, "models", least=2, most=100_000)
+    seed = as_int(seed, "seed", most=None)
     if updates is not None:
         as_int(updates, "updates", least=1)
     data, training = sorted_settings(settings)
@@ -211,6 +257,8 @@ def bootstrap(
             raise ValueError(
                 f"inputs must be the {base.drift.input_dim} that base was trained with, got {given}"
             )
+    method = method or (METHODS[0] if dataset.inputs is None else "blocks")
+    count = models or (_FEW_MODELS if method in VARIED else _MODELS)
     if dataset.inputs is not None and method in ("denoised", *VARIED):
         raise ValueError(f"method must be blocks or seeds for a driven model, got {method!r}")
     with _place(run) as folder, listening(progress, "models") as report:
@@ -227,9 +275,20 @@ def bootstrap(
             how |= {"method": VARIED[0], "rules": VARIED_RULES}
         with closing(engine_for(workers, scheduler)) as engine:
             work = (folder, first, (trials, drives), config, how, count, method == "reflected")
-            found = _members(*work, engine, report)
-    checkpoints = [checkpoint_from_bytes(data) for data in found]
-    members, refits = checkpoints[:count], checkpoints[count:]
+            found = _members(*work, engine, report, announce)
+        checkpoints = [checkpoint_from_bytes(data) for data in found.values()]
+        made = _ensemble(first, checkpoints[:count], checkpoints[count:], method)
+        if run is not None:
+            names = list(found)
+            index = {"base": _sum(_start(first)), "method": method}
+            write_json(folder / _INDEX, index | {"members": names[:count], "refits": names[count:]})
+    return made
+
+
+def _ensemble(
+    first: Reconstruction, members: list[Checkpoint], refits: list[Checkpoint], method: str
+) -> Ensemble:
+    """Return the models that count, with their refits; refuse where there are too few."""
     kept = _kept(members, method in VARIED)
     if not any(kept):
         raise RuntimeError("all models diverged, in training or in a free run: take a smaller learning_rate")
@@ -243,7 +302,18 @@ def bootstrap(
         raise RuntimeError(
             f"fewer than {LEAST} models move on, to train refits on: take more updates or models"
         )
-    return Ensemble(first, alive, method, count - len(alive), beside)
+    return Ensemble(first, alive, method, len(members) - len(alive), beside)
+
+
+def _member_file(folder: Path, name: Any) -> Path:
+    if not isinstance(name, str) or not _FILE.fullmatch(name):
+        raise ValueError(f"{folder / _INDEX}: not the name of a model: {name!r}")
+    return folder / "members" / name
+
+
+def _start(base: Reconstruction) -> bytes:
+    """Return the first model as the others know it."""
+    return checkpoint_bytes(base.drift, standardizer=base.standardizer, dt=base.dt, forcing=base.forcing)
 
 
 def _kept(checkpoints: list[Checkpoint], varied: bool) -> list[bool]:
@@ -264,13 +334,13 @@ def _members(
     refits: bool,
     engine: Engine,
     report: Progress,
-) -> list[bytes]:
-    """Return the checkpoints of all models, those that were there and those trained now.
+    announce: Callable[[str], object] | None,
+) -> dict[str, bytes]:
+    """Return the checkpoints of all models by their files, those that were there and those trained now.
 
     With ``refits`` theirs follow.
     """
-    store, packed = Store(folder / "members"), pack(*series)
-    start = checkpoint_bytes(base.drift, standardizer=base.standardizer, dt=base.dt, forcing=base.forcing)
+    store, packed, start = Store(folder / "members"), pack(*series), _start(base)
     given = {Task(DATA, _sum(packed)): packed, Task(BASE, _sum(start)): start}
     with writable_folder(store.folder, "sweep", "bootstrap"):
         for task, data in given.items():
@@ -278,13 +348,40 @@ def _members(
                 store.put(task, data)
     tasks = [member_task(number, config, how, *given) for number in range(count)]
     tasks += [refit_task(member, *given) for member in tasks] if refits else []
+    left = sum(not store.has(task) for task in tasks)
+    if announce is not None and left:
+        rounds, what = -(-left // engine.workers), "models and a refit of each" if refits else "models"
+        there = "" if left == len(tasks) else f", {left} of {len(tasks)} trainings to go"
+        announce(
+            f"training {count} {what}, {config.updates:,} updates each{there}: about "
+            f"{_duration(rounds * _seconds(series, config))} with {counted(engine.workers, 'worker')}"
+        )
     tally = run_tasks(tasks, store, engine, retry_failed=True, close=False, progress=report)
     if not tally.complete:
         why = (store.failure(tally.failed[0]) or "").strip().splitlines()[-1]
         raise RuntimeError(
             f"{len(tally.failed)} of {len(tasks)} models could not be trained; the first: {why}"
         )
-    return [store.read(task) for task in tasks]
+    return {store.name(task): store.read(task) for task in tasks}
+
+
+def _seconds(series: tuple[list[Floats], list[Floats] | None], config: TrainConfig) -> float:
+    """Return how long one training takes, by a few updates of it."""
+    seconds = 0.0
+    for updates in (1, _TRIED):  # the first may compile
+        few = config.changed(updates=updates, keep="last", evaluate_every=None)
+        begun = time.monotonic() - compile_time.spent()
+        with suppress(TrainingDivergedError):
+            train(series[0], few, inputs=series[1], progress=quiet)
+        seconds = time.monotonic() - compile_time.spent() - begun
+    return seconds / _TRIED * config.updates
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("hour", 3600.0), ("minute", 60.0)):
+        if seconds >= 2 * size:
+            return counted(round(seconds / size), unit)
+    return counted(max(1, round(seconds)), "second")
 
 
 def _sum(data: bytes) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""Posteriors of a run's drift by name, and the curvature gap of one model: the parts of its error bars."""
+"""What error bars of a run are made of: posteriors and ensembles by name, the curvature gap of one model."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,30 +15,36 @@ from palrnn.engine.checks import Floats, one_of
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.progress import Progress
 from palrnn.geometry import (
+    POSTERIORS,
     Bars,
     IndefiniteInformationWarning,
     InvariantErrorBars,
     ITFOperator,
     ModelDraws,
     curvature_gap,
-    gibbs_posterior,
     invariant_error_bars,
     laplace,
-    likelihood_posterior,
     model_bars,
     observed_information,
+    parameter_posterior,
 )
-from palrnn.geometry.gibbs import CALIBRATIONS
 from palrnn.geometry.itf import ForcedDivergenceError
 from palrnn.geometry.reflection import has_refits
 from palrnn.inference import FewPathsWarning, FilterDiedError
 from palrnn.invariants import samples_flow
 from palrnn.model import PALRNN, Forcing, drift_of
+from palrnn.runs.folder import ENSEMBLE
 
 if TYPE_CHECKING:
     from palrnn.runs.reconstruction import Reconstruction
     from palrnn.runs.settings import BarSettings
 
+#: Ensembles that `palrnn.bootstrap` trains, the recommended one first.
+ENSEMBLES = ("reflected", "varied", "blocks", "denoised", "seeds")
+#: All names of error bars.
+METHODS = (*ENSEMBLES, *POSTERIORS)
+# what draws a posterior rather than an ensemble: as many, unless told
+_DRAWS = 20
 # a dense curvature of more parameters than this takes minutes; its leading part then speaks for it
 _DENSE, _LEADING = 1000, 200
 # of a true system, to tell whether it is sampled finely enough
@@ -70,24 +77,49 @@ def training_data(run: Reconstruction, data: Any = None) -> Dataset:
     return Dataset.from_settings(known)
 
 
+def recommended(run: Reconstruction) -> str:
+    """Return the method for invariants, as docs/uncertainty.md has it; varied models take no inputs yet."""
+    return "blocks" if run.drift.input_dim else ENSEMBLES[0]
+
+
 def posterior(run: Reconstruction, method: str, data: Any, settings: BarSettings) -> ModelDraws:
     """Return the posterior of this name; of several trials, the longest speaks for all."""
-    one_of(method, "draws", ("likelihood", *CALIBRATIONS))
+    one_of(method, "draws", POSTERIORS)
     if run.drift.input_dim:
         raise ValueError("draws must be given for a driven model, as a posterior or an ensemble")
     dataset = training_data(run, data)
     raw = max((dataset.standardizer.inverse(trial) for trial in dataset.training), key=len)
     x = run.standardizer.transform(raw)
-    if method == "likelihood":
-        return likelihood_posterior(run.model, x)
+    if method in ("likelihood", "observed"):
+        return parameter_posterior(run.model, x, method)
     leading = _LEADING if run.drift.theta.size > _DENSE else None
-    how: dict[str, Any] = {"prior_std": settings.prior_std, "calibration": method, "leading": leading}
-    return gibbs_posterior(run.drift, x, forcing=run.forcing, **how)
+    how: dict[str, Any] = {"prior_std": settings.prior_std, "leading": leading}
+    return parameter_posterior(run.drift, x, method, forcing=run.forcing, **how)
+
+
+def ensemble(run: Reconstruction, method: str, data: Any, **settings: Any) -> Any:
+    """Return models trained beside that of ``run``, in its folder where it has one that can be written.
+
+    The room that trains them stands below this one, and is named as a task of a sweep names its function.
+    """
+    folder = run.folder
+    if folder is not None and folder.is_writable:
+        settings = {"run": folder.ensemble_folder()} | settings
+    train = importlib.import_module("palrnn.ensembles").bootstrap
+    return train(training_data(run, data), base=run, method=method, **settings)
+
+
+def kept_ensemble(run: Reconstruction) -> Any:
+    """Return the ensemble that was trained last in the folder of ``run``, if it is of this very model."""
+    if run.folder is None or not (run.folder.findings / ENSEMBLE).is_dir():
+        return None
+    read = importlib.import_module("palrnn.ensembles").Ensemble.kept
+    return read(run.folder.findings / ENSEMBLE, run)
 
 
 def digest(draws: ModelDraws, settings: BarSettings) -> str:
     """Return a name for the models that are drawn."""
-    models = draws.sample(settings.count, seed=settings.seed)
+    models = draws.sample(settings.count or _DRAWS, seed=settings.seed)
     if has_refits(draws):
         again = (draws.refit_of(model) for model in models)  # type: ignore[attr-defined]
         models += [each for each in again if each is not None]
@@ -108,11 +140,24 @@ def gap(model: PALRNN, x: Floats, forcing: Forcing) -> float:
         return float("nan")
 
 
-def drawn(run: Reconstruction, draws: ModelDraws | str, data: Any, settings: BarSettings) -> tuple[str, Any]:
-    """Return how models are drawn, and what from: what was given, or the posterior of this name."""
+def drawn(
+    run: Reconstruction, draws: ModelDraws | str, data: Any, settings: BarSettings, **training: Any
+) -> tuple[str, Any, BarSettings]:
+    """Return how models are drawn, what from (what was given, or what has this name), and how many."""
+    found: Any = draws
+    name = draws if isinstance(draws, str) else type(draws).__name__
     if isinstance(draws, str):
-        return draws, posterior(run, draws, data, settings)
-    return getattr(draws, "method", type(draws).__name__), draws
+        if one_of(draws, "draws", METHODS) in ENSEMBLES:
+            if settings.count is not None:
+                training = {"models": settings.count} | training
+            found = ensemble(run, draws, data, seed=settings.seed, **training)
+        else:
+            found = posterior(run, draws, data, settings)
+    models = getattr(found, "models", None)
+    if settings.count is None or (isinstance(draws, str) and models is not None):
+        # of an ensemble each model once that counts
+        settings = settings.changed(count=_DRAWS if models is None else max(2, len(models)))
+    return getattr(found, "method", name), found, settings
 
 
 def measured(

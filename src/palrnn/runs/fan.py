@@ -12,6 +12,7 @@ from palrnn.inference.calibration import spaced
 from palrnn.invariants import Scorecard
 from palrnn.model import PALRNN
 from palrnn.report.view import Fan
+from palrnn.runs.bars import kept_ensemble
 
 if TYPE_CHECKING:
     from palrnn.runs.reconstruction import Reconstruction
@@ -34,7 +35,7 @@ def fan(run: Reconstruction, card: Scorecard | None) -> Fan | str:
     exponent. They are of the second half of the held-out part. The first half says how wide their bands have
     to be (`BandCalibration`), if a forecast fits into it; a model without noise gets the process and
     observation noise, out of a few, under which the first rows are most likely. Nothing that comes after has
-    a say in it.
+    a say in it. Paths are of the ensemble that the folder of the run keeps, if there is one.
     """
     ahead = min(_steps(run, card), len(run.held) // 2)
     seen = min(_SEEN, len(run.held) - ahead)
@@ -54,8 +55,13 @@ def fan(run: Reconstruction, card: Scorecard | None) -> Fan | str:
         model = run.with_noise(chosen[0], chosen[1], _GATE, max(chosen))
         levels = f"process {chosen[0]:g} and observation {chosen[1]:g} deviations"
         noise = f"{levels}, the likeliest for the rows seen"
+    kept = kept_ensemble(run)
     found, behind = (
-        [each for each in (_one(model, int(begin), seen, ahead) for begin in places) if each is not None]
+        [
+            each
+            for each in (_one(model, int(begin), seen, ahead, kept) for begin in places)
+            if each is not None
+        ]
         for places in (begins, earlier)
     )
     if not found:
@@ -117,11 +123,14 @@ def _steps(run: Reconstruction, card: Scorecard | None) -> int:
     return int(np.clip(_TIMES / (known * (run.dt or 1.0)), _LEAST, _MOST))
 
 
-def _one(run: Reconstruction, begin: int, seen: int, ahead: int) -> tuple[Floats, Floats, Forecast] | None:
+def _one(
+    run: Reconstruction, begin: int, seen: int, ahead: int, posterior: Any
+) -> tuple[Floats, Floats, Forecast] | None:
     end = begin + seen
     past, truth = run.held[begin:end], run.held[end : end + ahead]
     inputs = None if run.inputs is None else run.inputs[begin : end + ahead]
     how: dict[str, Any] = {"paths": _PATHS, "particles": _PARTICLES, "inputs": inputs}
+    how |= {"posterior": posterior}
     try:
         return past, truth, run.forecast(past, ahead, **how)
     except FilterDiedError:

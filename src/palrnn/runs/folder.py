@@ -9,6 +9,7 @@ RUN/config.toml              where the series came from, how the model was train
 RUN/history.csv              the course of training, or of tuning (with before_after.png)
 RUN/search.json              what else was tried, where a search came to the model
 RUN/findings/                results of analyses, each with the settings and the model it belongs to
+RUN/findings/ensemble/       models that were trained beside this one, for its error bars and forecasts
 
 Whoever writes holds the lock, and a folder that palrnn did not make is not written to.
 
@@ -23,7 +24,8 @@ Error bars are the finding ``bars``, ``findings/bars.json``, with `Bars.to_dict`
 
 ``value`` is that of the model itself, ``low`` and ``high`` the ends of the interval (null: no answer in half
 of the draws). Figures: ``exponent K``, ``Kaplan-Yorke dimension``, ``D_stsp``, ``D_H``, ``fixed point K
-COLUMN``, ``fixed point K |eigenvalue J|``, ``curvature gap``.
+COLUMN``, ``fixed point K |eigenvalue J|``, ``fixed point K angle of eigenvalue J`` (radians per step),
+``curvature gap``.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ from palrnn.model import Checkpoint, load_checkpoint, save_checkpoint
 from palrnn.runs.record import RunRecord, SearchTable
 
 REFERENCE, INPUTS, CONFIG, HISTORY = "reference.npy", "inputs.npy", "config.toml", "history.csv"
-SEARCH = "search.json"
+SEARCH, ENSEMBLE = "search.json", "ensemble"
 _KIND = "run"
 _MOST_LOSSES = 2000
 _NAMES = frozenset(
@@ -253,6 +255,11 @@ class RunFolder:
         """Write the file of a finding."""
         with self.writing(f"finding {name}"):
             write_text(subfolder(self.path, "findings") / f"{name}.json", text)
+
+    def ensemble_folder(self) -> Path:
+        """Return the folder, made if missing, of the models that are trained beside this one."""
+        with self.writing("ensemble"):
+            return subfolder(subfolder(self.path, "findings"), ENSEMBLE)
 
     def tuning_folder(self, digest: str) -> Path:
         """Return the folder, made if missing, of tuning with settings of this ``digest``."""

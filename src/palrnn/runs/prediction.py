@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,8 @@ from palrnn.engine.checks import Floats, as_float, as_int, as_series
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.seeds import generator
 from palrnn.geometry import ModelDraws
-from palrnn.inference import Forecast, Stepper, hindcasts, rbpf, smooth
+from palrnn.inference import FilterDiedError, Forecast, Stepper, hindcasts, rbpf, smooth
+from palrnn.inference.calibration import spaced
 from palrnn.invariants.free_run import free_run
 from palrnn.model import BOUND, PALRNN, Forcing, Surrogate
 from palrnn.model.engine import step
@@ -175,14 +177,51 @@ def forecast(
     drifts = None if posterior is None else posterior.sample(paths, seed=seed)
     coming = None if inputs is None else inputs[len(rows) :]
     ahead = stepper.forecast(steps, inputs=coming, paths=paths, seed=seed, drifts=drifts)
-    return Forecast(standardizer.inverse(ahead.paths))
+    return Forecast(standardizer.inverse(ahead.paths), ahead.varies)
 
 
 def _check_coordinates(model: PALRNN, posterior: ModelDraws | None) -> None:
-    """Refuse models that started from other seeds: their hidden units mean something else."""
-    hidden = model.drift.latent_dim > model.drift.observed_dim
-    if hidden and getattr(posterior, "method", "blocks") != "blocks":
-        raise ValueError("posterior must share the hidden units of the model: use its own forecast")
+    if not shares_units(model.drift, posterior):
+        raise ValueError("posterior must share the hidden units of the model")
+
+
+def shares_units(drift: Surrogate, posterior: Any) -> bool:
+    """Return whether models of ``posterior`` can go on from a state of ``drift``.
+
+    Those of other sizes cannot, nor those that started from other seeds and have hidden units: these mean
+    something else.
+    """
+    sizes = {model.latent_dim for model in getattr(posterior, "models", ())}
+    hidden = drift.latent_dim > drift.observed_dim
+    return sizes <= {drift.latent_dim} and (not hidden or getattr(posterior, "method", "blocks") == "blocks")
+
+
+def hindcast_by(
+    forecast: Callable[..., Forecast],
+    x: ArrayLike,
+    steps: int,
+    *,
+    origins: int = 40,
+    seen: int = 60,
+    seed: int = 0,
+    **settings: Any,
+) -> list[tuple[Forecast, Floats]]:
+    """Return forecasts within raw ``x (T, N)``, raw, by ``forecast(rows, steps, seed=)``.
+
+    They begin where those of `hindcasts` do, and those whose rows the filter loses are left out.
+    """
+    rows, ahead = as_series(x, allow_nan=True), as_int(steps, "steps", least=1)
+    before, count = as_int(seen, "seen", least=2), as_int(origins, "origins", least=1)
+    found: list[tuple[Forecast, Floats]] = []
+    for number, begin in enumerate(spaced(rows, before + ahead, count)):
+        own = int(generator(seed, "hindcast", number).integers(10**9))
+        end = begin + before
+        try:
+            made = forecast(rows[begin:end], ahead, seed=own, **settings)
+        except FilterDiedError:
+            continue
+        found.append((made, rows[end : end + ahead]))
+    return found
 
 
 def hindcast(
@@ -203,4 +242,7 @@ def hindcast(
     rows = standardizer.transform(as_series(x, dim=model.drift.observed_dim, allow_nan=True))
     drifts = None if posterior is None else posterior.sample(paths, seed=seed)
     made = hindcasts(model, rows, steps, drifts=drifts, paths=paths, seed=seed, **settings)
-    return [(Forecast(standardizer.inverse(ahead.paths)), standardizer.inverse(came)) for ahead, came in made]
+    return [
+        (Forecast(standardizer.inverse(ahead.paths), ahead.varies), standardizer.inverse(came))
+        for ahead, came in made
+    ]

@@ -41,6 +41,8 @@ from palrnn.tuning import Comparison
 C = TypeVar("C", bound=Config)
 R = TypeVar("R", bound=Result)
 
+#: Stands for the ensemble that is kept in the folder of a run.
+KEPT = "kept"
 _TRACKED_STEPS = 1000
 #: Settings of the invariants that `scorecard` takes as they are.
 _HANDED_ON = {"steps", "discard", "pairs", "protocol", "starts", "long_steps", "seed"}
@@ -104,7 +106,7 @@ class Reconstruction(RunState):
         inputs: ArrayLike | None = None,
         paths: int = 200,
         seed: int = 0,
-        posterior: ModelDraws | None = None,
+        posterior: ModelDraws | str | None = KEPT,
         calibration: BandCalibration | None = None,
         **settings: Any,
     ) -> Forecast:
@@ -112,26 +114,57 @@ class Reconstruction(RunState):
 
         The state is filtered along ``x``, NaN where nothing was seen; ``settings`` are those of the filter,
         which targets the model itself unless they say otherwise.
-        Paths differ by the state they start from, by process and observation noise, and, with a
-        ``posterior``, by drifts drawn from it. A driven model needs raw ``inputs (T + steps, K)``: those of
+        Paths differ by the state they start from, by process and observation noise, and by parameters:
+        those of the ensemble that is kept in the folder of the run, if there is one (`ensemble`, `bars`), or
+        of a ``posterior`` that is given; with None, and where there is none, parameters are fixed. What
+        comes back says which (``varies``). Models of an ensemble that have hidden units of their own filter
+        the rows each by itself. A driven model needs raw ``inputs (T + steps, K)``: those of
         the rows of ``x``, and of the rows to come. With a ``calibration``, of `hindcasts` of data that are
         known, bands are as wide as they had to be there.
         """
         rows = as_series(x, dim=self.drift.observed_dim, allow_nan=True)
         steps, count = as_int(steps, "steps", least=1), as_int(paths, "paths", least=1)
+        posterior = self._posterior(posterior)
+        if posterior is not None and not prediction.shares_units(self.drift, posterior):
+            more: dict[str, Any] = {"paths": count, "seed": seed, "calibration": calibration} | settings
+            more |= {} if inputs is None else {"inputs": inputs}
+            return self._own_forecast(posterior)(rows, steps, **more)
         how: dict[str, Any] = {"inputs": self._inputs(inputs, len(rows) + steps), "posterior": posterior}
         how |= {"paths": count, "seed": seed} | settings
         made = prediction.forecast(self.probabilistic, rows, steps, self.standardizer, **how)
         return made if calibration is None else calibration(made)
 
-    def hindcasts(self, x: ArrayLike, steps: int, **settings: Any) -> list[tuple[Forecast, Floats]]:
+    def hindcasts(
+        self, x: ArrayLike, steps: int, *, posterior: ModelDraws | str | None = KEPT, **settings: Any
+    ) -> list[tuple[Forecast, Floats]]:
         """Return forecasts within ``x (T, N)``, training data say, and the rows that came, both raw.
 
         `BandCalibration.fit` makes of them what `forecast` calls ``calibration``. There are 40 ``origins``,
-        each with 60 rows ``seen`` and 200 ``paths``, unless ``settings`` say otherwise; they may have a
-        ``posterior``, and settings of the filter. It is for models without inputs.
+        each with 60 rows ``seen`` and 200 ``paths``, unless ``settings`` say otherwise; the ``posterior`` is
+        as in `forecast`, the other settings are those of the filter. It is for models without inputs.
         """
-        return prediction.hindcast(self.probabilistic, x, steps, self.standardizer, **settings)
+        posterior = self._posterior(posterior)
+        if posterior is not None and not prediction.shares_units(self.drift, posterior):
+            if self.drift.input_dim:
+                raise ValueError("hindcasts are for models without inputs")
+            return prediction.hindcast_by(self._own_forecast(posterior), x, steps, **settings)
+        how: dict[str, Any] = {"posterior": posterior} | settings
+        return prediction.hindcast(self.probabilistic, x, steps, self.standardizer, **how)
+
+    def _posterior(self, posterior: ModelDraws | str | None) -> Any:
+        """Return what parameters are drawn from; what is kept in the folder of the run, where asked for."""
+        if not isinstance(posterior, str):
+            return posterior
+        if posterior != KEPT:
+            raise ValueError(f"posterior must be models to draw, {KEPT!r} or None, got {posterior!r}")
+        return bars.kept_ensemble(self)
+
+    def _own_forecast(self, posterior: Any) -> Callable[..., Forecast]:
+        """Return the forecast by models that cannot go on from a state of this one, with its noise."""
+        if not hasattr(posterior, "around"):
+            raise ValueError("posterior must share the hidden units of the model, or be an Ensemble")
+        made: Callable[..., Forecast] = posterior.around(self).forecast
+        return made
 
     def impute(
         self,
@@ -264,23 +297,29 @@ class Reconstruction(RunState):
 
     def bars(
         self,
-        draws: ModelDraws | str = "sandwich",
+        draws: ModelDraws | str | None = None,
         settings: BarSettings | None = None,
         *,
         data: Any = None,
-        progress: Progress | None = quiet,
+        workers: int | None = None,
+        progress: Progress | None = None,
+        announce: Callable[[str], object] | None = None,
         **changes: Any,
     ) -> Bars:
         """Return intervals on exponents, dimension, fixed points, D_stsp, D_H and the curvature gap.
 
         ``draws`` are models that stand for what is not known: an `Ensemble` of `bootstrap`, a posterior, or
-        the name of one that is made here: "likelihood", or the Gibbs posterior of teacher forcing with
-        "sandwich", "temperature" or "none" (docs/uncertainty.md says which to use). These want the
-        training ``data`` again, anything that `reconstruct` takes, unless the run knows their file. The
-        ``changes`` are settings of `BarSettings`.
+        the name of either (docs/uncertainty.md says which to use). By default they are "reflected", the one
+        for these figures; of a driven model "blocks". An ensemble by name ("reflected", "varied", "blocks",
+        "denoised", "seeds") is trained, as `ensemble` says, which takes ``workers`` and ``announce``; a
+        posterior ("likelihood", "observed", or of teacher forcing "sandwich", "temperature", "laplace") takes
+        seconds. By name they want the training ``data`` again, anything that `reconstruct` takes, unless the
+        run knows their file. The ``changes`` are settings of `BarSettings`.
         """
         chosen = _chosen(BarSettings, settings, changes)
-        method, posterior = bars.drawn(self, draws, data, chosen)
+        training: dict[str, Any] = {"workers": workers, "progress": progress, "announce": announce}
+        asked = bars.recommended(self) if draws is None else draws
+        method, posterior, chosen = bars.drawn(self, asked, data, chosen, **training)
 
         def work() -> Bars:
             return bars.measured(self, method, posterior, chosen, progress)
@@ -288,6 +327,27 @@ class Reconstruction(RunState):
         digest = bars.digest(posterior, chosen)
         key = {"method": method, "draws": digest, "rules": bars.RULES}
         return self._once("bars", chosen, work, Bars.from_dict, **key)
+
+    def ensemble(
+        self,
+        method: str | None = None,
+        *,
+        models: int | None = None,
+        data: Any = None,
+        workers: int | None = None,
+        progress: Progress | None = None,
+        announce: Callable[[str], object] | None = None,
+        **settings: Any,
+    ) -> Any:
+        """Return `palrnn.bootstrap` of the training ``data`` around this model: an `Ensemble`.
+
+        In the folder of the run, where it has one, from which the same call goes on after an interruption,
+        and of which `forecast` takes the models. ``data`` are anything that `reconstruct` takes; None where
+        the run knows their file. ``announce`` hears what is trained and for how long; ``settings`` are
+        those of `bootstrap`.
+        """
+        settings |= {"models": models, "workers": workers, "progress": progress, "announce": announce}
+        return bars.ensemble(self, method or bars.recommended(self), data, **settings)
 
     def evidence(self, length: int = 32, *, progress: Progress | None = None, **settings: Any) -> Evidence:
         """Return the log evidence of held-out windows; the settings are those of `windowed_evidence`."""

@@ -40,15 +40,16 @@ class InvariantSettings(Config):
 class BarSettings(Config):
     """Free runs of ``steps`` after ``discard`` of ``count`` models, and the curvature gap of each.
 
-    The gap is that of the first ``gap_rows`` held-out rows; 0 leaves it out. ``prior_std`` holds what the
-    data are silent about, where a posterior is made.
+    ``count`` is 20 by default, and of an ensemble all of its models, each once. The gap is that of the first
+    ``gap_rows`` held-out rows; 0 leaves it out. ``prior_std`` holds what the data are silent about, where a
+    posterior of teacher forcing is made (None: as `gibbs_posterior` has it).
     """
 
-    count: Annotated[Count, Field(ge=2)] = 20
+    count: Annotated[Count, Field(ge=2)] | None = None
     steps: Annotated[Count, Field(ge=20)] = 9000
     discard: Whole = 1000
     gap_rows: Annotated[Whole, Field(le=2000)] = 50
-    prior_std: Positive = 0.01
+    prior_std: Positive | None = None
     seed: Seed = 0
 
 
