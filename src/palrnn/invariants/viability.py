@@ -18,7 +18,7 @@ Units are those of the model, in which the data have deviation one.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -40,9 +40,10 @@ STILL = 0.01
 _LAST, _MARGIN = 0.1, 1.0
 # a loop is closed if the run comes back this near, after having been this far; and is followed this closely
 _BACK, _AWAY, _TRACK = 0.1, 0.4, 0.05
-# for so many turns, or of a long loop fewer in so much of the run; the longest step beside its size; how many
-# that drift are tried
-_TURNS, _FEWEST_TURNS, _FOLLOWED, _STRIDE, _TRIES = 20, 5, 0.4, 0.25, 12
+# for so many turns, or of a long loop fewer in so much of the run; how many that drift are tried
+_TURNS, _FEWEST_TURNS, _FOLLOWED, _TRIES = 20, 5, 0.4, 12
+#: The steps of a loop are at most this part of its size; those of a map that jumps about are longer.
+STRIDE = 0.25
 # turns of a loop differ less than twice as much as two in a row, but for this part of _TRACK
 _DRIFT = 0.1
 _EXACT = 1e-6
@@ -80,10 +81,11 @@ class Fate:
 
 @dataclass(frozen=True, eq=False)
 class Viability(Display):
-    """The fates of free runs of ``steps`` steps, one per start."""
+    """The fates of free runs of ``steps`` steps, one per start, and their last states ``ends (S, M)``."""
 
     fates: tuple[Fate, ...]
     steps: int
+    ends: Floats | None = field(default=None, repr=False)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -166,13 +168,15 @@ def viability(
     box = None if data is None else _box(as_series(data, "data", dim=drift.observed_dim, allow_nan=True))
     drives = checked_drives(drift, inputs, len(points))
     seen = min(_COORDINATES, drift.latent_dim)
-    fates, together = [], max(1, min(_UNITS // drift.latent_dim, _SIDE_BY_SIDE // seen))
+    fates, ends = list[Fate](), list[Floats]()
+    together = max(1, min(_UNITS // drift.latent_dim, _SIDE_BY_SIDE // seen))
     for first in range(0, len(points), together):
         group = drift.embed(points[first : first + together])
         own = drives if drives is None or len(drives) == 1 else drives[first : first + together]
         runs = _Runs(drift, group, steps, own)
         fates += [runs.fate(s, box, threshold) for s in range(len(group))]
-    return Viability(tuple(fates), steps)
+        ends.append(runs.last[-1])
+    return Viability(tuple(fates), steps, np.concatenate(ends))
 
 
 def spread_starts(x: ArrayLike, count: int = 10) -> Floats:
@@ -315,7 +319,7 @@ def _loop(run: Any, longest: int) -> tuple[int, int] | None:
     for k in _returns(np.abs(backwards - backwards[0]).max(axis=1), size):
         near = _TRACK * float(sizes[k])
         # the steps of a sampled flow are short; those of a map that jumps about would cross everything
-        if strides[k] > _STRIDE * sizes[k] or tries >= _TRIES:
+        if strides[k] > STRIDE * sizes[k] or tries >= _TRIES:
             continue
         wanted, followed = max(k * min(_TURNS, long // k), int(_LAST * len(run))), 0
         for limit in (wanted, last):
