@@ -10,6 +10,7 @@ from palrnn.engine.checks import Floats
 from palrnn.engine.gaps import whole_rows
 from palrnn.engine.text import counted
 from palrnn.invariants import Scorecard
+from palrnn.invariants.viability import STILL
 from palrnn.report.blocks import Block, Note, Table, csv_download, number
 from palrnn.report.drawing import per_run
 from palrnn.report.registry import section
@@ -29,7 +30,7 @@ _LISTED, _COLUMNS = 12, 3
 )
 def fixed_points(runs: Sequence[Run]) -> tuple[Block, ...]:
     """Return a table of fixed points per run, or why there is none."""
-    return per_run(runs, lambda run, key: [_block(run), *bars_tables(run, of_fixed_points)])
+    return per_run(runs, lambda run, key: [_block(run), *traps(run), *bars_tables(run, of_fixed_points)])
 
 
 def _block(run: Run) -> Block:
@@ -42,6 +43,35 @@ def _block(run: Run) -> Block:
     if not len(card.fixed_points) or run.resting is None:
         return Note(f"None in {card.fixed_points.regions:,} regions.")
     return fixed_point_table(run, card, run.resting)
+
+
+def traps(run: Run) -> list[Note]:
+    """Return a line on what attracts within the region of the data, where these do not rest or turn."""
+    card: Scorecard = run["invariants"]
+    words = []
+    found = card.fixed_points
+    if found is not None and len(found) and run.resting is not None and _moves(run.reference):
+        low, high = np.nanmin(run.reference, axis=0), np.nanmax(run.reference, axis=0)
+        within = ((run.resting >= low) & (run.resting <= high)).all(axis=1)
+        count = int((within & found.stable).sum())
+        if count:
+            verb = "attracts" if count == 1 else "attract"
+            place = f"{counted(count, 'fixed point')} within the region of the data"
+            words.append(f"{place} {verb}, though the data do not rest")
+    if card.viability is not None and "cycle" in card.verdict.causes:
+        fates = [fate for fate in card.viability.fates if fate.outcome == "cycle"]
+        periods = ", ".join(sorted({f"{fate.period:,}" for fate in fates}, key=len))
+        some = f"{len(fates)} of {len(card.viability.fates)} long runs"
+        words.append(f"{some} fall onto a cycle that the data do not have (period {periods})")
+    return [Note(f"{'; '.join(words)}: a run that comes near enough stays there.")] if words else []
+
+
+def _moves(data: Floats) -> bool:
+    """Whether the end of ``data`` moves, in deviations of it, as `viability` asks of a run."""
+    spread = np.nanstd(data, axis=0)
+    end = data[-max(2, len(data) // 10) :]
+    end = end[whole_rows(end)]
+    return bool(len(end) and (np.ptp(end, axis=0) > STILL * np.where(spread > 0, spread, np.inf)).any())
 
 
 def fixed_point_table(run: Run, card: Scorecard, places: Floats) -> Table:
