@@ -29,7 +29,7 @@ _ROOMS = {
     """,
     "forcing": """
         Evaluation Gradient History TrainConfig TrainResult TrainingDivergedError free_running_evaluation
-        itf_gradient itf_loss train train_many
+        itf_gradient itf_loss polish train train_many
     """,
     "inference": """
         BandCalibration Evidence FewPathsWarning FilterConfig FilterDiedError Filtered Forecast PathPosterior

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from palrnn import TrainConfig, reconstruct, train
+from palrnn.data import Dataset
 from palrnn.engine.progress import quiet
 from palrnn.model import Forcing
 from palrnn.paper.presets import load_preset, plain_settings
 from palrnn.runs import RunRecord
+from palrnn.runs.training import usual_config
 
 
 def test_the_paper_is_a_preset_and_not_the_default():
@@ -141,3 +143,37 @@ def test_a_run_begun_with_another_optimiser_goes_on_where_the_settings_leave_it_
     np.testing.assert_array_equal(again.drift.theta, begun.drift.theta)
     with pytest.raises(ValueError, match="optimizer = 'radam', asked for 'soap'"):
         reconstruct(x, run=tmp_path / "run", config=config, optimizer="soap", progress=quiet)
+
+
+def test_a_long_training_ends_with_polishing_unless_told_otherwise():
+    x = np.cumsum(np.random.default_rng(0).standard_normal((2000, 2)), axis=0)
+    dataset = Dataset.prepare(x)
+    assert usual_config(dataset, {}).polish == 16
+    assert usual_config(dataset, {"polish": 0}).polish == 0
+    assert usual_config(dataset, {"updates": 200}).polish == 0
+    assert usual_config(dataset, {}, TrainConfig.paper()).polish == 0
+    assert TrainConfig().polish == 0
+    driven = Dataset.prepare(x, inputs=x[:, :1])
+    assert usual_config(driven, {}).polish == 0  # what inputs drive has no fixed points
+
+
+def test_a_run_begun_before_there_was_polishing_goes_on_without(tmp_path, monkeypatch):
+    x = np.cumsum(np.random.default_rng(0).standard_normal((2000, 2)), axis=0)
+    seen = []
+
+    def refuse(trials, config, **how):
+        seen.append(config.polish)
+        raise InterruptedError
+
+    monkeypatch.setattr("palrnn.runs.training.check_training", lambda *_, **__: None)
+    monkeypatch.setattr("palrnn.runs.training.train", refuse)
+    for given in ({}, {"polish": 3}):
+        with pytest.raises(InterruptedError):
+            reconstruct(x, run=tmp_path / f"run{len(given)}", progress=quiet, **given)
+        record = tmp_path / f"run{len(given)}" / "config.toml"
+        text = record.read_text()
+        assert f"polish = {seen[-1]}\n" in text
+        record.write_text("".join(line for line in text.splitlines(True) if not line.startswith("polish")))
+        with pytest.raises(InterruptedError):
+            reconstruct(x, run=tmp_path / f"run{len(given)}", progress=quiet)
+    assert seen == [16, 0, 3, 0]

@@ -400,7 +400,7 @@ def _config(base: Reconstruction, method: str, updates: int | None) -> TrainConf
     number = usual if updates is None else as_int(updates, "updates", least=1)
     plain: Mapping[str, Any] = {"updates": number}
     if method != "seeds":
-        plain = {"updates": number, "keep": "last", "evaluate_every": None}
+        plain = {"updates": number, "keep": "last", "polish": 0, "evaluate_every": None}
     return config.changed(**plain)
 
 

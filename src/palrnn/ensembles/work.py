@@ -35,6 +35,8 @@ def member_task(number: int, config: TrainConfig, how: dict[str, Any], data: Tas
     training = config.model_dump(mode="json")
     if training["optimizer"] == "radam":  # as it was when there was no other, so that such models are found
         del training["optimizer"]
+    if not training["polish"]:  # nor was there any of that
+        del training["polish"]
     settings = how | {"number": number, "config": training}
     return Task(MEMBER, settings, {"data": data, "base": base}, label=f"model {number + 1}")
 

@@ -38,6 +38,7 @@ _PAPER: dict[str, Any] = {
     "precision": "single",
     "optimizer": "radam",
     "keep": "last",
+    "polish": 0,
 }
 
 AnyForcing = Annotated[
@@ -70,6 +71,8 @@ class TrainConfig(Config):
     of which the first ``evaluate_discard`` are left out, and on long runs of ``evaluate_long_steps``, which
     tell whether it lives; ``keep`` decides between the last and the best, which prefers models that live
     (`History.best`).
+    A model whose long runs end is polished at the end of training (`polish`), in at most ``polish`` rounds; 0
+    leaves that out.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -95,6 +98,7 @@ class TrainConfig(Config):
     evaluate_discard: Whole = 1000
     evaluate_long_steps: Annotated[Count, Field(ge=1000)] = 100_000
     keep: Literal["last", "best"] = "last"
+    polish: Whole = 0
     checkpoint_every: Count = 5000
 
     @classmethod

@@ -58,6 +58,8 @@ def checked_arrays(file: Path, checkpoint: Checkpoint, fresh: TrainState) -> tup
     )
     arrays["strength"] = _strengths(stored, checkpoint, config, done)
     arrays |= {name: stored.array(name, (done,), least=0.0) for name in _SERIES if name != "strength"}
+    if _POLISHED in checkpoint.arrays:
+        arrays[_POLISHED] = stored.array(_POLISHED, shape, kind)
     due = updates_measured(config, done)
     # D_stsp of a model that diverges is infinite, and it has no exponent
     measured = _evaluations(stored, checkpoint, len(due))
@@ -106,6 +108,7 @@ _FREE_SETTINGS = frozenset({"checkpoint_every"})
 #: What a file calls the vectors of a state, and the series that grow with its updates.
 _VECTORS = {"theta": "theta", "first_moment": "first", "second_moment": "second", "best_theta": "best_theta"}
 _SERIES = ("strength", "loss", "gradient_norm", "seconds")
+_POLISHED = "polished"
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +118,9 @@ class TrainState:
     ``template`` is a model of the same family and sizes. ``theta`` is the whole training vector;
     ``curvature`` holds the second moments and bases of SOAP, and nothing for RAdam.
     ``strength``, ``loss``, ``gradient_norm`` and ``seconds`` have room for the whole run: a later state fills
-    in entries beyond the ``done`` of an earlier one, which does not look at them.
+    in entries beyond the ``done`` of an earlier one, which does not look at them. ``polish`` says in words
+    what polishing did, empty where there was none, and ``polished`` is the vector that came out, if it
+    helped.
     """
 
     config: TrainConfig
@@ -131,6 +136,8 @@ class TrainState:
     seconds: Floats
     evaluations: tuple[Evaluation, ...]
     best_theta: NDArray[Any]
+    polish: str = ""
+    polished: NDArray[Any] | None = None
 
     @classmethod
     def start(cls, config: TrainConfig, model: Surrogate) -> TrainState:
@@ -149,7 +156,9 @@ class TrainState:
 
     @property
     def kept(self) -> Any:
-        """The model to hand out: the last, or the one that was best when measured."""
+        """The model to hand out: the last, or the one that was best when measured; or polished."""
+        if self.polished is not None:
+            return with_training_vector(self.template, self.polished)
         best = self.config.keep == "best"
         return with_training_vector(self.template, self.best_theta if best else self.theta)
 
@@ -235,6 +244,10 @@ def save_state(
     if turns(state.config.optimizer, state.template):
         arrays["curvature"] = state.curvature
     training = {"config": state.config.model_dump(mode="json"), "done": state.done, "data": data}
+    if state.polish:
+        training["polish"] = state.polish
+    if state.polished is not None:
+        arrays[_POLISHED] = state.polished
     save_checkpoint(
         Path(run) / CHECKPOINT,
         state.kept,
@@ -273,9 +286,15 @@ def load_state(
         raise ValueError(f"{file}: was started on other data; choose another folder")
     done, arrays = checked_arrays(file, checkpoint, TrainState.start(config, start))
     evaluations = tuple(Evaluation(int(row[0]), *map(float, row[1:])) for row in arrays["evaluations"])
-    vectors = {field: arrays[name] for name, field in _VECTORS.items()} | {"curvature": arrays["curvature"]}
-    series = {name: _with_room(arrays[name], config.updates) for name in _SERIES}
-    state = TrainState(config, start, done, evaluations=evaluations, **vectors, **series)
+    vectors: dict[str, Any] = {field: arrays[name] for name, field in _VECTORS.items()} | {
+        "curvature": arrays["curvature"]
+    }
+    series: dict[str, Any] = {name: _with_room(arrays[name], config.updates) for name in _SERIES}
+    polish: dict[str, Any] = {
+        "polish": str(training.get("polish", "")),
+        "polished": arrays.get(_POLISHED),
+    }
+    state = TrainState(config, start, done, evaluations=evaluations, **vectors, **series, **polish)
     check_same_model(file, checkpoint, state)
     return state
 

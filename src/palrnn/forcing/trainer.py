@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -11,10 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine import compile_time
 from palrnn.engine.checks import Floats, as_float, as_instance, as_series, as_trials
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.kernel import pin_blas
@@ -24,8 +22,7 @@ from palrnn.forcing.batches import BLOCK, Batches, training_trials
 from palrnn.forcing.config import TrainConfig
 from palrnn.forcing.evaluation import free_running_evaluation
 from palrnn.forcing.history import Evaluation, History
-from palrnn.forcing.objective import Moments, Updates, run_updates
-from palrnn.forcing.soap import blocks_in, turn_bases, turns
+from palrnn.forcing.polishing import can_judge, polish
 from palrnn.forcing.state import (
     CHECKPOINT,
     TrainState,
@@ -34,43 +31,25 @@ from palrnn.forcing.state import (
     load_state,
     save_state,
 )
+from palrnn.forcing.updating import advanced
 from palrnn.model import Forcing, Surrogate, family_name
 from palrnn.model.inputs import checked_inputs, checked_trial_inputs
-
-
-class TrainingDivergedError(ArithmeticError):
-    """Training met a loss or gradient that is not finite.
-
-    ``update`` is the number (from 1) of the update that failed, ``model`` the last network with finite
-    parameters, and ``checkpoint`` the last checkpoint on disk, if the run has a folder.
-    """
-
-    def __init__(self, update: int, model: Any, config: TrainConfig, checkpoint: Path | None) -> None:
-        kept = f" The last good checkpoint is {checkpoint}." if checkpoint is not None else ""
-        clip = "gradient_clip (1.0, say)" if config.gradient_clip is None else "a smaller gradient_clip"
-        super().__init__(
-            f"training diverged at update {update}: the loss or its gradient is not finite.{kept} "
-            f"Try {clip}, a smaller learning_rate (now {config.learning_rate:g}) or more forcing "
-            f"(a smaller tau; now {config.forcing!r}), and make sure that x is standardised."
-        )
-        self.update, self.model, self.config, self.checkpoint = update, model, config, checkpoint
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # errors travel between processes by their arguments, not by their message
-        return type(self), (self.update, self.model, self.config, self.checkpoint)
+from palrnn.model.surrogate import training_vector
 
 
 @dataclass(frozen=True, eq=False)
 class TrainResult:
     """A trained ``model`` (the last, or the best measured, as ``config.keep`` says) and its ``history``.
 
-    ``forcing`` is the constant forcing of the last update that this model has had.
+    ``forcing`` is the constant forcing of the last update that this model has had. ``polish`` says what
+    polishing did, where long runs of the model ended; it is empty where there was no need.
     """
 
     model: Any
     history: History
     config: TrainConfig
     forcing: Forcing
+    polish: str = ""
 
     def __repr__(self) -> str:
         return f"TrainResult({self.model!r}, {self.history!r})"
@@ -108,14 +87,37 @@ def train(
     given |= {"standardizer": standardizer, "input_standardizer": input_standardizer}
     config, start, trials, reference, keeper = _checked(x, config, model=model, run=run, dt=dt, **given)
     pin_blas()
-    with keeper.held(), listening(progress, "training") as report:
+    with keeper.held():
+        state = _updated(config, start, trials, reference, keeper, dt, progress)
+        if (
+            config.polish
+            and not (state.polish or trials.input_dim or _seen_alive(state))
+            and can_judge(trials.x)
+        ):
+            state = _polished(state, trials.x, progress)
+            if state.polish:
+                keeper.save(state)
+    return TrainResult(state.kept, state.history, config, state.forcing, state.polish)
+
+
+def _updated(
+    config: TrainConfig,
+    start: Any,
+    trials: _Trials,
+    reference: _Trials,
+    keeper: _Keeper,
+    dt: float | None,
+    progress: Progress | None,
+) -> TrainState:
+    """Return the state after all updates."""
+    with listening(progress, "training") as report:
         state = keeper.load(config, start) or TrainState.start(config, start)
         if state.done == 0:
             keeper.save(state)
         batches = Batches(trials.x, config, state.theta.dtype, trials.inputs)
         try:
             while state.done < config.updates:
-                after = _advanced(state, batches, _stop(state.done, config), keeper)
+                after = advanced(state, batches, _stop(state.done, config), keeper.checkpoint)
                 if _due(after.done, config):
                     after = after.evaluated(_evaluation(after, reference, dt))
                 # in one assignment: an interruption finds the update with its evaluation, or neither
@@ -126,7 +128,23 @@ def train(
         except KeyboardInterrupt:
             keeper.save(state)
             raise
-    return TrainResult(state.kept, state.history, config, state.forcing)
+    return state
+
+
+def _seen_alive(state: TrainState) -> bool:
+    """Whether the model to hand out was measured, and all of its long runs moved on."""
+    best = state.history.best
+    return state.config.keep == "best" and best is not None and best.alive == 1.0
+
+
+def _polished(state: TrainState, x: list[Floats], progress: Progress | None) -> TrainState:
+    """Return the state with its model polished; as it is where the model lives."""
+    config = state.config.changed(forcing=state.forcing)
+    found = polish(state.kept, x, config, rounds=config.polish, progress=progress)
+    if not found.before.ended:
+        return state
+    vector = training_vector(found.model).astype(state.theta.dtype) if found.changed else None
+    return replace(state, polish=found.words, polished=vector)
 
 
 def check_training(
@@ -279,59 +297,6 @@ def _stop(done: int, config: TrainConfig) -> int:
     """Return the update up to which one kernel call may go."""
     marks = [BLOCK, config.checkpoint_every, config.evaluate_every, config.forcing.adapts_every]
     return min(config.updates, *((done // mark + 1) * mark for mark in marks if mark is not None))
-
-
-def _strengths(state: TrainState, batches: Batches, starts: NDArray[np.int64], end: int) -> Floats:
-    """Return the forcing strengths of the updates up to ``end``; ``starts (U, B)`` are their sequences."""
-    config, forcing, done = state.config, state.config.forcing, state.done
-    if forcing.adapts_every is None:
-        return forcing.strengths_of_updates(done, end, config.updates)
-    strength = forcing.strength if done == 0 else float(state.strength[done - 1])
-    if done % forcing.adapts_every == 0:
-        x = batches.series[starts[0][:, None] + np.arange(config.sequence_length)]
-        strength = forcing.adapted(strength, state.current, x.astype(np.float64))
-    return np.full(end - done, strength)
-
-
-def _advanced(state: TrainState, batches: Batches, end: int, keeper: _Keeper) -> TrainState:
-    """Return the state at update ``end``. The old state stays whole, should an interruption come."""
-    config = state.config
-    starts, noise = batches.draws(state.done, end)
-    theta, curvature = state.theta.copy(), state.curvature.copy()
-    soap = turns(config.optimizer, state.template)
-    blocks = blocks_in(state.template, curvature) if soap else None
-    moments = Moments(state.first.copy(), state.second.copy(), blocks)
-    if blocks is not None and state.done > 0 and state.done % BLOCK == 0:
-        turn_bases(blocks, moments.first, moments.second)
-    now = slice(state.done, end)
-    strengths = _strengths(state, batches, starts, end)
-    todo = Updates(
-        done=state.done,
-        series=batches.series,
-        whole=batches.whole,
-        drive=batches.drive,
-        starts=starts,
-        noise=noise,
-        length=config.sequence_length,
-        interval=config.forcing.interval,
-        strengths=strengths,
-        rates=config.learning_rates(state.done, end),
-        clip=np.inf if config.gradient_clip is None else config.gradient_clip,
-    )
-    begun, compiled = time.perf_counter(), compile_time.spent()
-    history = state.loss[now], state.gradient_norm[now]
-    diverged = run_updates(state.template, theta, moments, todo, history)
-    state.strength[now] = strengths
-    taken = time.perf_counter() - begun - (compile_time.spent() - compiled)
-    state.seconds[now] = max(taken, 0.0) / (end - state.done)
-    finite = bool(np.isfinite(theta).all())
-    if diverged >= 0 or not finite:
-        failed = state.done + diverged + 1 if diverged >= 0 else end
-        before = replace(state, theta=theta).current if finite else state.current
-        raise TrainingDivergedError(failed, before, config, keeper.checkpoint)
-    return replace(
-        state, done=end, theta=theta, first=moments.first, second=moments.second, curvature=curvature
-    )
 
 
 def _figures(state: TrainState) -> dict[str, float]:

@@ -19,7 +19,7 @@ from palrnn.model import Forcing
 from palrnn.model.surrogate import family
 
 #: Settings of training that the search itself decides.
-OWN = frozenset({"updates", "seed", "family", "keep", "evaluate_every", "checkpoint_every"})
+OWN = frozenset({"updates", "seed", "family", "keep", "polish", "evaluate_every", "checkpoint_every"})
 _FORCINGS = frozenset({"forcing", "tau", "alpha", "final_alpha", "alpha_schedule"})
 #: Candidates that are not drawn: how each differs from the usual settings.
 _FIXED: tuple[dict[str, Any], ...] = (
