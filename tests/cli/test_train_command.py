@@ -11,6 +11,8 @@ from command_line import run
 
 import palrnn
 from palrnn.data import lorenz63, suggest_tau
+from palrnn.forcing.polishing import Life, Polished
+from palrnn.invariants import Fate, Viability
 from palrnn.model import load_checkpoint
 
 QUICK = (
@@ -54,6 +56,28 @@ def test_a_simulated_system_becomes_a_model_and_a_history(tmp_path, capsys):
     assert result["verdict"]["grade"] == "not usable"
     assert result["verdict"]["advice"]
     assert result["viability"]["starts"] == 10
+
+
+def test_what_polishing_did_is_said_and_kept(tmp_path, capsys, monkeypatch):
+    def polish(model, x, config, *, rounds, progress):
+        assert rounds == 2
+        before = Life(Viability((Fate("rests", 5),) * 10, 1000), np.ones(10), 10)
+        return Polished(model, False, before, (), "500 more updates made no model that lives")
+
+    monkeypatch.setattr("palrnn.forcing.trainer.polish", polish)
+    folder = tmp_path / "run"
+    how = ("--steps", 6000, *QUICK, "--polish", 2, "-o", folder)
+    assert run("train", "lorenz63", *how) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "polishing: 500 more updates made no model that lives" in printed
+    settings = tomllib.loads((folder / "config.toml").read_text())
+    assert settings["training"]["polish"] == 2
+    assert settings["run"]["polish"] == "500 more updates made no model that lives"
+    # the same command again knows it, and without polishing it is another run
+    monkeypatch.setattr("palrnn.forcing.trainer.polish", None)
+    assert run("train", "lorenz63", *how, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["polish"].startswith("500 more updates")
+    assert run("train", "-o", folder, "--polish", 0) != 0
 
 
 def test_a_file_is_standardised_by_its_training_part(tmp_path):

@@ -113,6 +113,12 @@ def train_command(
         str | None,
         option("The model to keep, `last` or `best` measured (best of many).", _TRAINING),
     ] = None,
+    polish: Annotated[
+        int | None,
+        option(
+            "Rounds of polishing a model whose long runs end, 0 for none (16 of many updates).", _TRAINING
+        ),
+    ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -152,6 +158,9 @@ def train_command(
     card, verdict = result.invariants(), result.verdict()
     values = {"output": output, "updates": result.losses[-1][0], "seconds": seconds, "loss": loss}
     words = f"trained {result.model} with {result.forcing} in {seconds:.1f} s; the last loss is {loss:.4g}"
+    if done := result.record.run.polish:
+        values["polish"] = done
+        words += f"; polishing: {done}"
     values |= card.to_dict() | {"verdict": verdict.to_dict()}
     voice.result(values, words, invariants_table([card]), *verdict_lines(card, verdict), wrote(output))
 

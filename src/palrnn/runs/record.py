@@ -66,11 +66,12 @@ class TuningSettings(Config):
 
 
 class RunNotes(Config):
-    """How much there was to train on, and which columns were left out, and why."""
+    """How much there was to train on, which columns were left out, and why, and what polishing did."""
 
     training_steps: Count | None = None
     trials: Count = 1
     left_out: dict[str, str] = Field(default_factory=dict)
+    polish: str | None = None
 
 
 class RunRecord(Config):

@@ -23,6 +23,8 @@ from palrnn.runs.record import RunRecord
 _LEAST_HELD_OUT = 40
 # a training of so many updates is measured so often on the way, and the best model is kept
 _LONG_TRAINING, _MEASURED = 10_000, 10
+# and its model is polished in at most so many rounds, if long runs of it end
+_POLISH = 16
 # an AL-RNN of the usual size learns a series of fewer rows by heart; of so few columns a shallow PLRNN, whose
 # state is the observation, does not; and RAdam, which gets less far, learns less by heart than SOAP
 _SHORT, _FEW_COLUMNS = 1500, 6
@@ -86,7 +88,9 @@ def reconstruct(
       left out, unless it was in memory.
     - ``config``: settings of training to start from; what is given beside them wins. A training of 10,000
       updates or more keeps the best of ten models measured on the way (``keep``, ``evaluate_every``), by
-      D_stsp and by whether long runs of it live; they are measured on the part to train on.
+      D_stsp and by whether long runs of it live; they are measured on the part to train on. If runs of the
+      best rest or cycle where the data do not, it is polished (`palrnn.polish`) in up to 16 rounds;
+      ``polish=0`` leaves that out.
     - ``on_data``: is shown the `Dataset` before training starts, which tells what is used and left out, and
       the settings of training with what was chosen from it.
     - further ``settings`` are those of `Dataset.prepare` (``time``, ``trial``, ``process_std``, ...) and of
@@ -112,6 +116,8 @@ def reconstruct(
         and "optimizer" not in config.model_fields_set | training.keys()
     ):
         config = config.changed(optimizer=begun.optimizer)  # what was usual then
+    if config is not None and begun is not None and "polish" not in config.model_fields_set | training.keys():
+        config = config.changed(polish=begun.polish)
     config = usual_config(dataset, training, config, model)
     if on_data is not None:
         on_data(dataset, config)
@@ -141,6 +147,10 @@ def reconstruct(
             folder.write_record(record)
             result = train(dataset.training, config, run=folder.path, progress=progress, **how)
             result.history.to_csv(folder.path / HISTORY)
+            if result.polish:
+                folder.write_record(_with_polish(record, result.polish))
+    if result.polish:
+        record = _with_polish(record, result.polish)
     losses = block_means(list(enumerate(result.history.loss.tolist(), start=1)))
     return Reconstruction(
         result.model,
@@ -240,6 +250,8 @@ def usual_config(
     updates = given.get("updates", config.updates)
     if not known & {"keep", "evaluate_every"} and isinstance(updates, int) and updates >= _LONG_TRAINING:
         choices |= {"keep": "best", "evaluate_every": updates // _MEASURED}
+    if isinstance(updates, int) and updates >= _LONG_TRAINING and dataset.inputs is None:
+        choices["polish"] = _POLISH
     chosen = config.changed(**({name: v for name, v in choices.items() if name not in known} | given))
     return chosen.fitted(dataset.training[0].shape[1] // dataset.lags * lags)
 
@@ -275,6 +287,10 @@ def _measured_on(dataset: Dataset, config: TrainConfig) -> tuple[Floats, Floats 
     end = slice(-max(_LEAST_HELD_OUT, config.evaluate_steps - config.evaluate_discard), None)
     drive = None if dataset.inputs is None else dataset.inputs.training[longest][end]
     return dataset.training[longest][end], drive
+
+
+def _with_polish(record: RunRecord, words: str) -> RunRecord:
+    return record.changed(run=record.run.changed(polish=words))
 
 
 def _inputs(dataset: Dataset) -> list[Path]:
