@@ -21,6 +21,7 @@ def test_a_good_model_needs_no_advice():
         ("rests", TrainConfig.paper(), "input_noise = 0.05 (now 0)"),
         ("rests", TrainConfig(), "input_noise = 0.1 (now 0.05)"),
         ("rests", TrainConfig(updates=1000), 'keep = "best" with evaluate_every = 50'),
+        ("rests", TrainConfig(), "polish = 16 (now 0)"),
         ("diverges", TrainConfig(gradient_clip=None), "gradient_clip = 5 (now none)"),
         ("diverges", TrainConfig(learning_rate=3e-3), "learning_rate = 0.001 (now 0.003)"),
         ("score", TrainConfig.paper(), "latent_dim = 60, gated = 40 (now 30, 10)"),
@@ -40,7 +41,7 @@ def test_each_cause_has_its_numbers(cause, config, expected):
 
 
 def test_what_is_so_already_is_not_advised():
-    config = TrainConfig(input_noise=0.1, keep="best", evaluate_every=100, updates=200_000)
+    config = TrainConfig(input_noise=0.1, keep="best", evaluate_every=100, polish=16, updates=200_000)
     found = advice(Verdict("not usable", ("why",), ("rests",)), config, DRIFT)
     assert found[0] == "another seed (now 0)"
     assert len(found) == 2

@@ -8,7 +8,7 @@ from palrnn.model import Surrogate
 
 # sizes below which a larger model is worth a try, and how much of a short training is more
 _LATENT, _GATED, _MORE, _MOST = 60, 40, 2, 200_000
-_NOISE, _CLIP, _MEASURED, _LAGS = 0.05, 5.0, 20, 3
+_NOISE, _CLIP, _MEASURED, _LAGS, _ROUNDS = 0.05, 5.0, 20, 3, 16
 
 _SEARCH = "or let palrnn search (palrnn.search in Python) try such settings by itself"
 _LONGER = "a longer search: twice the minutes, or more rows"
@@ -50,6 +50,8 @@ def advice(
     if causes & {"rests", "cycle", "leaves", "not chaotic"} and config.keep != "best":
         every = max(1, config.updates // _MEASURED)
         found.append(f'keep = "best" with evaluate_every = {every}, which prefers models that live')
+    if causes & {"rests", "cycle"} and not config.polish and not drift.input_dim:
+        found.append(f"polish = {_ROUNDS} (now 0), which trains on away from where runs end")
     if causes & {"score", "spectrum", "exponent", "cycle", "rests", "not chaotic"}:
         if config.latent_dim < _LATENT or config.gated < _GATED:
             sizes = max(_LATENT, config.latent_dim), max(_GATED, config.gated)
