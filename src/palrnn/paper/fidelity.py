@@ -40,19 +40,18 @@ def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "", figures
             f"These are the settings of scale `{summary['scale']}`, so nothing here can be compared.\n"
         )
     pictures = [RESULTS, *(picture for study in all_studies().values() for picture in study.pictures)]
-    by_part = {picture.where: picture for picture in pictures}
     for part in (TRUE, SHOWN):
-        lines += _part(summary["listings"], part, _picture(figures, by_part.get(part)))
+        lines += _part(summary["listings"], part, _pictures(figures, pictures, part))
     if notes:
         lines.append(notes.strip() + "\n")
-    lines += _part(summary["listings"], OPEN, _picture(figures, by_part.get(OPEN)))
+    lines += _part(summary["listings"], OPEN, _pictures(figures, pictures, OPEN))
     where = None
     for claim in summary["claims"]:
         if claim["where"] != where:
             where = claim["where"]
             lines += [
                 f"\n## {where}\n",
-                *_picture(figures, by_part.get(where)),
+                *_pictures(figures, pictures, where),
                 *_head("claim", "paper", "ours", "verdict", "decided by"),
             ]
         cells = [claim[name] for name in ("claim", "paper", "ours", "verdict", "rule")]
@@ -60,7 +59,7 @@ def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "", figures
             cells[3] = f"**{cells[3]}**"
         lines.append(_row(cells))
     if summary["findings"]:
-        lines += [f"\n## {FINDINGS}\n", *_picture(figures, by_part.get(FINDINGS))]
+        lines += [f"\n## {FINDINGS}\n", *_pictures(figures, pictures, FINDINGS)]
         lines += [
             f"- **{_capitalised(finding['about'])}**: {finding['found']}." for finding in summary["findings"]
         ]
@@ -71,14 +70,14 @@ def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "", figures
     return "\n".join(lines) + "\n"
 
 
-def _part(listings: list[dict[str, Any]], part: str, picture: list[str]) -> list[str]:
+def _part(listings: list[dict[str, Any]], part: str, shown: list[str]) -> list[str]:
     """Return the listings of one part of the page, under its heading; nothing if it has none."""
     lines = []
     for listing in listings:
         if listing["part"] == part:
             lines += [f"\n### {listing['title']}\n\n{listing['words']}\n", *_head(*listing["columns"])]
             lines += [_row(row) for row in listing["rows"]]
-    return [f"\n## {part}\n", *picture, *lines, ""] if lines else []
+    return [f"\n## {part}\n", *shown, *lines, ""] if lines else []
 
 
 def _head(*names: str) -> list[str]:
@@ -96,10 +95,15 @@ def _computation(row: dict[str, Any]) -> list[Any]:
     return [row["part"], row["what"], row["count"], f"{row['seconds']:.0f}", busy, row["machine"]]
 
 
-def _picture(figures: str | None, picture: Picture | None) -> list[str]:
-    if figures is None or picture is None:
+def _pictures(figures: str | None, pictures: list[Picture], part: str) -> list[str]:
+    """Return the pictures that go with one part of the page."""
+    if figures is None:
         return []
-    return [f"![{picture.words}]({figures}/{picture.figure}.png)\n"]
+    return [
+        f"![{picture.words}]({figures}/{picture.figure}.png)\n"
+        for picture in pictures
+        if picture.where == part
+    ]
 
 
 def _capitalised(words: str) -> str:

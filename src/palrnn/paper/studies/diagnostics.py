@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TRACES = Kind("traces", "palrnn.paper.studies.diagnostics:trace_filter")
 _WHERE = "Fig. rbpf_diagnostics"
+_LINES, _MARKERS = ("-", "--", "-.", ":"), "os^Dv"
 
 
 class DiagnosticsSettings(ExampleSettings):
@@ -94,23 +95,43 @@ class DiagnosticsStudy(Study[DiagnosticsSettings]):
 
         from palrnn.engine.style import PALETTE
 
-        figure = Figure(figsize=(9, 3.4), layout="constrained")
-        ess, entropy = figure.subplots(1, 2)
-        runs = tables["diagnostics"].groupby(["configuration", "particles"], sort=False)
-        for colour, ((configuration, particles), run) in zip(PALETTE, runs, strict=False):
-            label = f"{configuration}, {particles:g} particles"
-            ess.plot(run["step"], run["ess"], color=colour, label=label)
-            events = run[run["resampled"].astype(bool)]
-            ess.plot(events["step"], events["ess"], "v", color=colour, markersize=5)
-            entropy.plot(run["step"], run["entropy_bits"], color=colour, label=label)
-            entropy.axhline(run["entropy_bound"].iloc[0], color=colour, linestyle=":", linewidth=0.9)
-        ess.axhline(0.5, color="0.6", linewidth=0.8, zorder=0)
-        ess.set(
-            title="(a) triangles: resampling follows", xlabel="step", ylabel="ESS / particles", ylim=(0, 1.02)
+        figure = Figure(figsize=(10, 4.2), layout="constrained")
+        axes = figure.subplot_mosaic(
+            [["ess", "entropy"], ["events", "entropy"]], height_ratios=[3, 1], width_ratios=[1.2, 1]
         )
-        entropy.set(title="(b) dotted: log2(particles)", xlabel="step", ylabel="code entropy (bits)")
+        ess, events, entropy = (axes[name] for name in ("ess", "events", "entropy"))
+        events.sharex(ess)
+        runs = list(tables["diagnostics"].groupby(["configuration", "particles"], sort=False))
+        kinds, bounds, names = list(dict.fromkeys(kind for (kind, _), _ in runs)), {}, []
+        for place, ((configuration, particles), run) in enumerate(runs):
+            names.append(f"{configuration}, {particles:g} particles")
+            bounds[f"{particles:g}"] = run["entropy_bound"].iloc[0]
+            # a colour for each configuration, a line for each number of particles, a mark for each run
+            look: dict[str, Any] = {
+                "color": PALETTE[kinds.index(configuration) % len(PALETTE)],
+                "linestyle": _LINES[list(bounds).index(f"{particles:g}") % len(_LINES)],
+                "marker": _MARKERS[place % len(_MARKERS)],
+                "markersize": 4,
+                "markevery": (place, len(runs)),
+            }
+            ess.plot(run["step"], run["ess"], label=names[-1], **look)
+            entropy.plot(run["step"], run["entropy_bits"], **look)
+            when = run.loc[run["resampled"].astype(bool), "step"]
+            alone = look | {"linestyle": "", "markevery": None}
+            events.plot(when, [-place] * len(when), **alone)
+        for particles, bound in bounds.items():
+            entropy.axhline(bound, color="0.4", linestyle=":", linewidth=0.9)
+            # beside the axes, where no line can be
+            at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+            entropy.annotate(f"log2({particles})", (1, bound), xytext=(3, 0), va="center", fontsize=7, **at)
+        ess.axhline(0.5, color="0.6", linewidth=0.8, zorder=0)
+        ess.set(title="(a) effective sample size", ylabel="ESS / particles", ylim=(0, 1.02))
+        ess.tick_params(labelbottom=False)
+        events.set(xlabel="step", ylabel="resampled\nafter", ylim=(0.6 - len(runs), 0.4))
+        events.set_yticks([])
+        entropy.set(title="(b) code entropy", xlabel="step", ylabel="code entropy (bits)")
         entropy.set_ylim(bottom=0)
-        ess.legend(fontsize=7, loc="lower left")
+        figure.legend(*ess.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
         return {"diagnostics": figure}
 
 

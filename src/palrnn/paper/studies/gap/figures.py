@@ -14,7 +14,8 @@ from matplotlib.lines import Line2D
 from palrnn.engine.style import PALETTE, SEQUENTIAL
 from palrnn.paper.studies.gap.claims import first_variant, overlap_column
 
-_MARKERS = ("o", "s", "^", "D", "v")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_GREY = "0.55"
 
 
 def draw_panel(figure: SubFigure, gap: pd.DataFrame) -> None:
@@ -75,26 +76,38 @@ def mismatch_figure(gap: pd.DataFrame) -> Figure:
 
 
 def estimators_figure(gap: pd.DataFrame) -> Figure:
-    """Draw what other estimators say of entropy and its bound, the gap, and negative directions."""
+    """Draw what other estimators say of entropy and its bound, the gap, and negative directions.
+
+    What is `withdrawn` is grey, with open marks, and says so.
+    """
     variants = list(dict.fromkeys(gap["variant"]))
+    labels = []
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     entropy, gaps, negative = figure.subplots(1, 3)
     keys = ["process_std", "observation_std", "tau", "seed"]
     paper = gap[gap["variant"] == variants[0]]
     for place, name in enumerate(variants):
         part = gap[gap["variant"] == name]
+        gone = withdrawn(part)
         colour, marker = PALETTE[place % len(PALETTE)], _MARKERS[place % len(_MARKERS)]
+        colour = _GREY if gone else colour
+        look: dict[str, Any] = {"marker": marker, "color": colour, "linestyle": "", "markeredgewidth": 0.5}
+        look |= {"markerfacecolor": "none" if gone else colour, "alpha": 0.7}
+        label = f"{name} (withdrawn)" if gone else name
+        labels.append(label)
         spread = np.linspace(-0.3, 0.3, len(part))
-        entropy.plot(place + spread, part["entropy_bits"], marker, color=colour, markersize=2.5)
+        entropy.plot(place + spread, part["entropy_bits"], markersize=2.5, **look)
         bound = part["entropy_bound"].iloc[0]
         entropy.plot([place - 0.4, place + 0.4], [bound, bound], color="black", linewidth=1.2)
-        negative.plot(place + spread, part["negative"], marker, color=colour, markersize=2.5)
+        negative.plot(place + spread, part["negative"], markersize=2.5, **look)
         if place:
             both = paper.merge(part, on=keys, suffixes=("", "_other"))
-            gaps.plot(both["gap"], both["gap_other"], marker, color=colour, markersize=3, label=name)
+            gaps.plot(both["gap"], both["gap_other"], markersize=3, label=label, **look)
     ends = [paper["gap"].min(), paper["gap"].max()]
     gaps.plot(ends, ends, color="0.6", linewidth=0.8, zorder=0)
-    gaps.set(title="(b) the gap", xlabel=f"{variants[0]}", ylabel="other estimator")
+    gaps.set(
+        title="(b) the gap (decades)", xlabel=f"by the variant {variants[0]!r}", ylabel="by another estimator"
+    )
     if len(variants) > 1:
         figure.legend(*gaps.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
     for ax, title, label in (
@@ -102,9 +115,18 @@ def estimators_figure(gap: pd.DataFrame) -> Figure:
         (negative, "(c) negative directions of the estimate", "number"),
     ):
         ax.set(title=title, ylabel=label)
-        names = [name.replace(", ", ",\n").replace(" ", "\n") for name in variants]
+        names = [name.replace(", ", ",\n").replace(" ", "\n") for name in labels]
         ax.set_xticks(range(len(variants)), names, fontsize=7)
     return figure
+
+
+def withdrawn(part: pd.DataFrame) -> bool:
+    """Whether the rows of a variant are withdrawn: under the exact target ancestors coalesce too early.
+
+    Tables from before there was another method have no column for it.
+    """
+    method = part["method"].iloc[0] if "method" in part else "ancestors"
+    return bool(part["target"].iloc[0] == "exact" and method == "ancestors")
 
 
 def _scatter(ax: Axes, gap: pd.DataFrame, column: str) -> None:
