@@ -44,6 +44,7 @@ RESULTS = {
     "LikelihoodPosterior",
     "LyapunovSpectrum",
     "Mismatch",
+    "NoiseFit",
     "ObservedInformation",
     "ObservedPosterior",
     "PaperPathDerivatives",

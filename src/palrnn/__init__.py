@@ -45,8 +45,8 @@ _ROOMS = {
         toy_information toy_series toy_study
     """,
     "tuning": """
-        Comparison NoiseFitConfig SAEMConfig SAEMResult TuningHistory compare comparison_configs fit_noise
-        heldout_evaluation lorenz63_sequences saem
+        Comparison NoiseFit NoiseFitConfig SAEMConfig SAEMResult TuningHistory compare comparison_configs
+        fit_noise heldout_evaluation lorenz63_sequences saem
     """,
     "paper": "load_from_zoo zoo_models",
     "runs": "Reconstruction ReportSettings reconstruct",

@@ -52,10 +52,30 @@ def test_it_is_the_maximum_of_the_kalman_likelihood(linear: PALRNN) -> None:
     wanted = np.exp(minimize(loss, np.log([0.2, 0.3]), method="Nelder-Mead", options={"xatol": 1e-3}).x)
     start = linear.with_noise(process=0.6, observation=0.05)
     config = NoiseFitConfig(length=LENGTH, tolerance=0.002, evaluations=200)
-    found = fit_noise(start, x, config, target="exact", particles=1)
+    made = fit_noise(start, x, config, target="exact", particles=1)
+    found = made.model
     levels = [found.process_variances.mean() ** 0.5, found.observation_variances.mean() ** 0.5]
     np.testing.assert_allclose(levels, wanted, rtol=0.01)
     assert found.gate_std == linear.gate_std
+    # the result knows that it is there, and what it is worth
+    assert made.converged
+    assert 10 < made.evaluations < 200
+    evidence = windowed_evidence(found, x, LENGTH, target="exact", particles=1).mean
+    assert made.evidence == pytest.approx(evidence, rel=1e-12)
+
+
+def test_a_second_climb_from_the_maximum_stays_and_takes_fewer_passes(linear: PALRNN) -> None:
+    x = linear.sample([0.0, 0.0], 500, seed=3).observations
+    how = {"target": "exact", "particles": 1}
+    first = fit_noise(
+        linear.with_noise(process=0.6, observation=0.05), x, NoiseFitConfig(length=LENGTH), **how
+    )
+    again = fit_noise(first.model, x, NoiseFitConfig(length=LENGTH, step=0.1), **how)
+    assert again.converged
+    assert again.evaluations < first.evaluations
+    assert again.evidence >= first.evidence
+    for levels in ("process_variances", "observation_variances"):
+        np.testing.assert_allclose(getattr(again.model, levels), getattr(first.model, levels), rtol=0.08)
 
 
 def test_gate_noise_of_a_switching_model_is_found() -> None:
@@ -63,7 +83,7 @@ def test_gate_noise_of_a_switching_model_is_found() -> None:
     truth = PALRNN(drift, 0.1, 0.1, 0.4)
     x = truth.sample([0.0, 0.0], 1200, seed=1).observations
     start, how = truth.with_noise(gate_std=1.5), {"target": "exact", "particles": 16}
-    found = fit_noise(start, x, NoiseFitConfig(length=60, gate=True), **how)
+    found = fit_noise(start, x, NoiseFitConfig(length=60, gate=True), **how).model
     evidence = [windowed_evidence(model, x, 60, **how).mean for model in (found, truth, start)]
     assert evidence == sorted(evidence, reverse=True)
     assert 0.4 / 1.6 < found.gate_std < 0.4 * 1.6
@@ -79,4 +99,7 @@ def test_gate_noise_must_be_there_to_be_fitted(linear: PALRNN) -> None:
 def test_a_fit_that_is_cut_short_says_so(linear: PALRNN) -> None:
     x = linear.sample([0.0, 0.0], 60, seed=1).observations
     with pytest.warns(UserWarning, match="after evaluations=5; allow more"):
-        fit_noise(linear, x, NoiseFitConfig(length=20, evaluations=5), target="exact", particles=1)
+        made = fit_noise(linear, x, NoiseFitConfig(length=20, evaluations=5), target="exact", particles=1)
+    assert not made.converged
+    assert made.evaluations == 5
+    assert "still moved after 5 evaluations" in repr(made)

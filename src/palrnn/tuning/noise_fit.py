@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Unpack
 
 import numpy as np
@@ -28,7 +29,8 @@ class NoiseFitConfig(Config):
     """How noise is fitted: on how many windows of which length, and when to stop.
 
     It ends when the levels agree within the share ``tolerance``, or with a warning after ``evaluations``
-    filter passes over all windows. No level falls below ``floor``.
+    filter passes over all windows. No level falls below ``floor``. The first step changes the logarithm of
+    each level by ``step``: a small one is for a start near the maximum.
     """
 
     length: Count = 32
@@ -37,6 +39,26 @@ class NoiseFitConfig(Config):
     tolerance: Annotated[float, Field(gt=0, lt=1)] = 0.02
     evaluations: Count = 200
     floor: Positive = 1e-4
+    step: Positive = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseFit:
+    """The ``model`` with the noise found, and the ``evidence`` of the windows under it.
+
+    ``converged`` is whether the levels came to agree within the tolerance before the ``evaluations`` filter
+    passes that were allowed; ``evaluations`` is how many there were.
+    """
+
+    model: PALRNN
+    evidence: float
+    converged: bool
+    evaluations: int
+
+    def __repr__(self) -> str:
+        how = "converged" if self.converged else "still moved"
+        evidence = f"evidence {self.evidence:.4f}"
+        return f"NoiseFit({how} after {self.evaluations} evaluations, {evidence}, {self.model!r})"
 
 
 def fit_noise(
@@ -49,8 +71,8 @@ def fit_noise(
     threads: int | None = None,
     progress: Progress | None = None,
     **settings: Unpack[FilterSettings],
-) -> PALRNN:
-    """Return ``model`` with the isotropic process and observation noise of the highest evidence.
+) -> NoiseFit:
+    """Fit ``model`` the isotropic process and observation noise of the highest evidence.
 
     With ``config.gate`` also the gate noise, which wants ``target="exact"``: the evidence of the paper's
     target is no likelihood of it. The drift stays. The search (Nelder and Mead) starts from the levels
@@ -100,7 +122,7 @@ def fit_noise(
             return -found
 
         levels = np.log(start)
-        simplex = np.vstack([levels, levels + 0.5 * np.eye(levels.size)])
+        simplex = np.vstack([levels, levels + how.step * np.eye(levels.size)])
         options = {
             "initial_simplex": simplex,
             "xatol": how.tolerance,
@@ -116,4 +138,4 @@ def fit_noise(
             UserWarning,
             stacklevel=2,
         )
-    return noisy(result.x)
+    return NoiseFit(noisy(result.x), -float(result.fun), bool(result.success), int(result.nfev))

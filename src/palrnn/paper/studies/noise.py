@@ -266,7 +266,7 @@ def fit_model_noise(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes
             filter_config(settings),
             progress=quiet,
             threads=1,
-        ),
+        ).model,
     )
 
 
