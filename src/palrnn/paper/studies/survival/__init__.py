@@ -11,10 +11,11 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, Count
 from palrnn.invariants import spread_starts, viability
 from palrnn.invariants.over_starts import scores_over_starts
-from palrnn.model import checkpoint_from_bytes
+from palrnn.model import Checkpoint, checkpoint_from_bytes
 from palrnn.paper.claim import Listing
 from palrnn.paper.models import Regime, checkpoint_task
 from palrnn.paper.presets import plain_settings
@@ -61,19 +62,24 @@ class SurvivalStudy(Study[SurvivalSettings]):
         more = ReadingsStudy(self.preset).regimes() if ReadingsStudy.is_in(self.preset) else []
         return list(dict.fromkeys([*gap, *more]))
 
-    def survival_task(self, regime: Regime, model: Task | None = None) -> Task:
-        """The long runs of one model, which may come from another task than that of its regime."""
+    def run_settings(self) -> dict[str, Any]:
+        """What `long_runs` needs to know."""
         how = self.preset.invariants
-        settings = {
-            "data": plain_settings(self.preset.data),
-            "process_std": regime.process_std,
-            "observation_std": regime.observation_std,
+        return {
             "starts": self.settings.starts,
             "steps": self.settings.steps,
             "scored_steps": how.steps,
             "discard": how.discard,
             "bins": how.bins,
             "smoothing": how.smoothing,
+        }
+
+    def survival_task(self, regime: Regime, model: Task | None = None) -> Task:
+        """The long runs of one model, which may come from another task than that of its regime."""
+        settings = self.run_settings() | {
+            "data": plain_settings(self.preset.data),
+            "process_std": regime.process_std,
+            "observation_std": regime.observation_std,
         }
         trained = checkpoint_task(self.preset, regime) if model is None else model
         return Task(SURVIVAL, settings, {"model": trained}, label=trained.label)
@@ -89,14 +95,11 @@ class SurvivalStudy(Study[SurvivalSettings]):
             if not found:
                 continue
             ends = [fate["step"] for fate in found["fates"] if fate["step"] is not None]
-            scores = np.array([np.inf if value is None else value for value in found["dstsp"]])
             row: dict[str, Any] = {name.replace(" ", "_"): 0 for name in _OUTCOMES}
             for fate in found["fates"]:
                 row[fate["outcome"].replace(" ", "_")] += 1
             row |= {"starts": len(found["fates"]), "first_end": min(ends, default=None)}
-            spread = {"median": np.median(scores), "low": scores.min(), "high": scores.max()}
-            row |= {f"dstsp_{name}": float(value) for name, value in spread.items()}
-            rows.append(regime._asdict() | row)
+            rows.append(regime._asdict() | row | spread("dstsp", found["dstsp"]))
         return {"survival.csv": rows}
 
     def listings(self, tables: Tables) -> list[Listing]:
@@ -111,20 +114,35 @@ class SurvivalStudy(Study[SurvivalSettings]):
 
 
 def measure_survival(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
-    """Let a model run freely from each start: long, for its fate, and of the paper's length, for D_stsp."""
-    checkpoint = checkpoint_from_bytes(inputs["model"])
-    assert checkpoint.standardizer is not None
+    """Let a model run freely from starts in its test series: its fates, and D_stsp from each."""
     data = DataSettings(**settings["data"])
     series = training_series(data, settings["process_std"], settings["observation_std"])
-    starts = spread_starts(series.test, settings["starts"])
-    fates = viability(checkpoint.drift, starts, settings["steps"], data=series.test)
+    return long_runs(checkpoint_from_bytes(inputs["model"]), series.test, settings)
+
+
+def long_runs(checkpoint: Checkpoint, series: Floats, settings: dict[str, Any]) -> dict[str, Any]:
+    """Let a model run from starts in ``series (T, N)``: long, for its fate, and of the paper's length.
+
+    The runs of the paper's length are scored by D_stsp against the deterministic system.
+    """
+    assert checkpoint.standardizer is not None
+    assert checkpoint.dt is not None
+    starts = spread_starts(series, settings["starts"])
+    fates = viability(checkpoint.drift, starts, settings["steps"], data=series)
     scores = scores_over_starts(
         checkpoint.drift,
         starts,
-        reference_series(settings["scored_steps"] - settings["discard"], settings["discard"], data.dt),
+        reference_series(settings["scored_steps"] - settings["discard"], settings["discard"], checkpoint.dt),
         standardizer=checkpoint.standardizer,
         discard=settings["discard"],
         bins=settings["bins"],
         smoothing=settings["smoothing"],
     )
     return {"fates": fates.to_dict()["fates"], "dstsp": scores.dstsp.tolist()}
+
+
+def spread(name: str, values: list[float | None]) -> dict[str, float]:
+    """Return median, lowest and highest of ``values`` as columns; one that a run lacks is infinite."""
+    kept = np.array([np.inf if value is None else value for value in values])
+    found = {"median": np.median(kept), "low": kept.min(), "high": kept.max()}
+    return {f"{name}_{which}": float(value) for which, value in found.items()}
