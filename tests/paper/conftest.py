@@ -12,6 +12,11 @@ from pathlib import Path
 import pytest
 from dask_cluster import Cluster, running_cluster
 
+from palrnn.forcing import TrainConfig, train
+from palrnn.model import checkpoint_bytes
+from palrnn.paper.presets import load_preset
+from palrnn.paper.series import training_series
+
 PALRNN = [sys.executable, "-m", "palrnn.cli.main"]
 
 
@@ -39,6 +44,16 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
         finished.write_text(done.stderr if done.returncode else "")
     assert not finished.read_text(), finished.read_text()
     return folder
+
+
+@pytest.fixture(scope="session")
+def trained() -> dict[str, bytes]:
+    """A small model of the smoke scale's series, as tasks are given it."""
+    series = training_series(load_preset("smoke").data, 0.1, 0.1)
+    config = TrainConfig.paper(latent_dim=6, gated=2, updates=100, batch_size=4, sequence_length=30, tau=8)
+    made = train(series.train, config, progress=None).model
+    start = {"x1": series.test[0]}
+    return {"model": checkpoint_bytes(made, standardizer=series.standardizer, dt=0.01, arrays=start)}
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Readings, closed forms, fates and fronts: what the studies beyond the paper's own say of given tables."""
+"""Readings, closed forms and fates: what the studies beyond the paper's own say of given tables."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ import pytest
 from test_claims import gap_table
 
 from palrnn import PALRNN, GeometryConfig, compare_geometries
-from palrnn.forcing import TrainConfig, train
-from palrnn.geometry import itf_fisher
-from palrnn.model import checkpoint_bytes, checkpoint_from_bytes
+from palrnn.model import checkpoint_from_bytes
 from palrnn.paper.models import Regime
 from palrnn.paper.presets import load_preset
 from palrnn.paper.series import training_series
-from palrnn.paper.studies.forcing import ForcingStudy, Unit, effective_rank, measure_spectra
-from palrnn.paper.studies.noise import NoiseStudy, front
 from palrnn.paper.studies.readings.comparison import best_reading, claims_by_reading, readings_listing
 from palrnn.paper.studies.survival.listings import fates_listing, telling_listing
 from palrnn.paper.studies.truth import TruthStudy, measure_truth
@@ -23,14 +19,6 @@ from palrnn.paper.studies.truth.listings import errors_listing, estimates, truth
 
 MODEL = ["process_std", "observation_std", "tau", "seed"]
 SMOKE = load_preset("smoke")
-
-
-@pytest.fixture(scope="module")
-def trained() -> dict[str, bytes]:
-    series = training_series(SMOKE.data, 0.1, 0.1)
-    config = TrainConfig.paper(latent_dim=6, gated=2, updates=100, batch_size=4, sequence_length=30, tau=8)
-    made = train(series.train, config, progress=None).model
-    return {"model": checkpoint_bytes(made, standardizer=series.standardizer, dt=0.01)}
 
 
 def readings_table() -> pd.DataFrame:
@@ -101,17 +89,6 @@ def test_closed_forms_of_a_task_are_those_of_compare_geometries(trained: dict[st
     assert found["identifiable_q90"] == pytest.approx(whole["identifiable_q90"], abs=0.03)
 
 
-def test_spectra_are_taken_under_the_forcing_of_the_model(trained: dict[str, bytes]) -> None:
-    study = ForcingStudy.of(SMOKE)
-    unit = Unit(1, 0.2, 0)
-    assert study.model_task(unit).settings["training"]["alpha"] == 0.2
-    found = measure_spectra(dict(study.spectra_task(unit).settings), trained)
-    x = training_series(SMOKE.data, 0.1, 0.1).test[: SMOKE.gap.length]
-    fisher = itf_fisher(checkpoint_from_bytes(trained["model"]).drift, x, unit.forcing, 0.1)
-    assert found["trace_itf"] == pytest.approx(float(np.trace(fisher)), rel=1e-12)
-    assert effective_rank(np.array([2.0, 2.0, 2.0, 0.0, -5.0])) == pytest.approx(3.0)
-
-
 def test_the_living_are_counted_and_told_by_what_tells_them() -> None:
     models = gap_table()[MODEL].assign(starts=10, rests=0, cycle=0, diverges=0, leaves=0)
     models = models.assign(moves_on=np.where(np.arange(180) % 2, 10, 0), rests=0)
@@ -123,35 +100,3 @@ def test_the_living_are_counted_and_told_by_what_tells_them() -> None:
     measured = models[MODEL].assign(right=np.arange(180) % 2, wrong=0.0)
     told = telling_listing(models, measured, {"right": "right", "wrong": "wrong"})
     assert [row[-1] for row in told.rows] == ["1.00 [1.00, 1.00]", "0.50 [0.50, 0.50]"]
-
-
-def test_the_front_holds_what_nothing_beats_in_both() -> None:
-    evidence, distance = np.array([1.0, 2.0, 3.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0, 3.0, 3.0])
-    assert front(evidence, distance).tolist() == [True, True, True, False, True]
-
-
-def test_tuned_drifts_are_counted_against_the_noise_fitted_alone_from_the_same_start():
-    preset = load_preset("paper")
-    study = NoiseStudy(preset)
-    # two models: evidence and D_stsp of the noise fitted alone, then of one way that tunes the drift
-    points = {
-        "noise at its maximum": [(0.5, 2.0), (0.6, 3.0)],
-        "full, ridge per window": [(0.7, 1.0), (0.8, 9.0)],
-        "untuned": [(0.1, 1.0), (0.1, 1.0)],
-    }
-    rows = [
-        {"process_std": 0.1, "observation_std": model, "length": 64, "way": way}
-        | {"start_process_std": start, "start_gate_std": start, "evidence": evidence - start, "dstsp": dstsp}
-        | {"fitted_process_std": 0.1, "lyapunov": 0.9}
-        for start in (0.02, 0.1)
-        for way, pairs in points.items()
-        for model, (evidence, dstsp) in enumerate(pairs)
-        # from the larger start nothing was fitted alone: no comparison
-        if not (start == 0.1 and way == "noise at its maximum")
-    ]
-    _, listing = study.listings({"noise": pd.DataFrame(rows)})
-    (row,) = listing.rows
-    assert row[:3] == ["full, ridge per window", "0.02, 0.02", "64"]
-    assert row[3:5] == ["0.730 (0.530)", "5.00 (2.50)"]
-    # one of two keeps its attractor; both have more evidence, one of them a smaller D_stsp, too
-    assert row[5:] == ["1 of 2", "2 of 2", "1 of 2"]

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 TUNING = Kind("tuning", "palrnn.paper.studies.evidence:tune_model", ".safetensors")
 EVIDENCE = Kind("evidence", "palrnn.paper.studies.evidence:measure_evidence")
+#: Columns of a tuning's history.
+NOISE_LEVELS = ("process_std", "observation_std", "gate_std")
 
 
 class EvidenceSettings(Config):
@@ -227,27 +229,34 @@ def reference_tau(preset: Preset) -> int | None:
 
 
 def tune_model(settings: dict[str, Any], inputs: dict[str, bytes]) -> bytes:
-    """Give the model noise and fine-tune it by particle-SAEM."""
+    """Give the model noise and fine-tune it by particle-SAEM; the course of its noise is kept."""
     config, seed = SAEMConfig(**settings["saem"]), settings["seed"]
-    return tuned_checkpoint(
-        settings,
-        inputs,
-        lambda start, series: saem(start, series, config, seed=seed, progress=quiet, threads=1).model,
-    )
+
+    def tune(start: PALRNN, series: Floats) -> tuple[PALRNN, dict[str, Any]]:
+        found = saem(start, series, config, seed=seed, progress=quiet, threads=1)
+        return found.model, {"course": {name: found.history[name].tolist() for name in NOISE_LEVELS}}
+
+    return tuned_checkpoint(settings, inputs, tune)
 
 
 def tuned_checkpoint(
-    settings: dict[str, Any], inputs: dict[str, bytes], tune: Callable[[PALRNN, Floats], PALRNN]
+    settings: dict[str, Any],
+    inputs: dict[str, bytes],
+    tune: Callable[[PALRNN, Floats], tuple[PALRNN, dict[str, Any]]],
 ) -> bytes:
-    """Give the model noise and ``tune`` it; the result lives in the coordinates of the tuning data."""
+    """Give the model noise and ``tune`` it; the result lives in the coordinates of the tuning data.
+
+    What ``tune`` has to say beside the model joins the notes on its training.
+    """
     checkpoint = checkpoint_from_bytes(inputs["model"])
     series = tuning_data(settings, checkpoint)
     noises = (settings[name] for name in ("process_std", "observation_std", "gate_std"))
+    model, notes = tune(PALRNN(checkpoint.drift, *noises), series.train)
     return checkpoint_bytes(
-        tune(PALRNN(checkpoint.drift, *noises), series.train),
+        model,
         standardizer=series.standardizer,
         dt=checkpoint.dt,
-        training={"tuning": settings, "trained": checkpoint.training},
+        training={"tuning": settings, "trained": checkpoint.training} | notes,
         arrays={"x1": series.train[0, 0]},
     )
 
