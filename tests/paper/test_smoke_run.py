@@ -26,7 +26,7 @@ from palrnn.paper.summary import write_summary
 from palrnn.paper.tables import write_tables
 from palrnn.sweeps import ClusterEngine, Store, run
 
-FIGURES = ("results", "mismatch", "estimators", "artefacts", "diagnostics", "attractor", "front")
+FIGURES = ("results", "mismatch", "estimators", "artefacts", "diagnostics", "attractor", "front", "spectra")
 TABLES = (
     "toy.csv",
     "gap.csv",
@@ -40,8 +40,10 @@ TABLES = (
     "repeats.csv",
     "survival.csv",
     "forcing.csv",
+    "spectra.csv",
     "noise.csv",
     "gates.csv",
+    "gate_courses.csv",
 )
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 
