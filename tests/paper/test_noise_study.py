@@ -146,7 +146,11 @@ def test_ways_have_the_median_range_over_starts_and_their_share_of_the_front() -
 
 def test_the_page_says_how_many_fits_converged_and_how_far_they_moved() -> None:
     table = pd.DataFrame({"fit_converged": [True, False, True, None], "fit_evaluations": [10, 60, 20, None]})
-    words = fits_words(table.assign(fit_moved=[0.01, 0.4, 0.02, None]))
+    table = table.assign(fit_moved=[0.01, 0.4, 0.02, None], fits=[2, 2, 2, None])
+    words = fits_words(table)
+    # a way that fits nothing is no fit, one that was not done again is one
+    assert words.startswith("Of 3 fits")
+    assert fits_words(table.assign(fits=[2, 2, 2, 1])).startswith("3 of 4 fits of the noise were done again")
     assert "Of 3 fits of the noise 2 converged" in words
     assert "after 20 passes" in words
     assert "40.0% at most" in words

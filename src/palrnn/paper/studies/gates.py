@@ -20,7 +20,7 @@ from palrnn.model import PALRNN, checkpoint_from_bytes
 from palrnn.paper.claim import OPEN, Listing
 from palrnn.paper.models import Regime, measured_run
 from palrnn.paper.studies.evidence import NOISE_LEVELS, EvidenceStudy
-from palrnn.paper.studies.noise import NoiseStudy, Start, Way, fates_columns
+from palrnn.paper.studies.noise import NoiseStudy, Start, Way, fates_columns, fit_columns
 from palrnn.paper.studies.noise import Unit as Tuning
 from palrnn.paper.studies.noise.listings import LOST, fits_words
 from palrnn.paper.studies.survival import SurvivalStudy, spread
@@ -111,7 +111,9 @@ class GatesStudy(Study[GatesSettings]):
                     | dict(zip(NOISE_LEVELS, each, strict=True))
                     for k, each in enumerate(levels.T.tolist())
                 ]
-            rows.append(row | noise.fit_columns(store, self.tuning(unit)))
+            if unit.way.fit is not None:
+                row |= fit_columns(store.read(tuned), len(noise.tuning_tasks(self.tuning(unit))))
+            rows.append(row)
         return {"gates.csv": rows, "gate_courses.csv": courses}
 
     def row_counts(self, tables: Tables) -> tuple[int, int]:

@@ -134,6 +134,10 @@ class NoiseStudy(Study[NoiseSettings]):
 
     def tuning_task(self, unit: Unit) -> Task:
         """The tuning of one model from one start; of a fit that is done again, the second one."""
+        return self.tuning_tasks(unit)[-1]
+
+    def tuning_tasks(self, unit: Unit) -> list[Task]:
+        """The same; of a fit that is done again, both."""
         evidence, way = EvidenceStudy.of(self.preset).settings, unit.way
         settings = {
             "data": plain_settings(evidence.data),
@@ -151,27 +155,30 @@ class NoiseStudy(Study[NoiseSettings]):
             cost = 5.0 * unit.length
             first = Task(FIT, settings | {"fit": fit} | filtered, needs, cost=cost, label=label)
             if way.again is None:
-                return first
+                return [first]
             known = {name: settings[name] for name in ("data", "seed")}
             again = known | {"fit": fit | plain_settings(way.again)} | filtered
-            return Task(CLIMB, again, {"model": first}, cost=cost / 3, label=label)
+            return [first, Task(CLIMB, again, {"model": first}, cost=cost / 3, label=label)]
         assert way.saem is not None
         config = plain_settings(way.saem)
         if way.saem.configuration == "baseline":
-            return Task(TUNING, settings | {"saem": config}, needs, cost=1e-3, label=unit.regime.name)
+            return [Task(TUNING, settings | {"saem": config}, needs, cost=1e-3, label=unit.regime.name)]
         config = plain_settings(evidence.saem) | config | {"length": unit.length}
         cost = float(unit.length * config["iterations"])
-        return Task(TUNING, settings | {"saem": config}, needs, cost=cost, label=label)
+        return [Task(TUNING, settings | {"saem": config}, needs, cost=cost, label=label)]
 
-    def evidence_task(self, unit: Unit) -> Task:
-        """Its evidence on held-out windows of the evidence study, under the target of its way."""
+    def evidence_task(self, unit: Unit, tuning: Task | None = None) -> Task:
+        """Its evidence on held-out windows of the evidence study, under the target of its way.
+
+        The last of its tuning tasks is scored, or another.
+        """
         settings = EvidenceStudy.of(self.preset).filter_settings() | {
             "length": unit.length,
             "windows": self.settings.heldout_windows,
             "particles": self.settings.particles,
             "target": unit.way.target,
         }
-        tuning = self.tuning_task(unit)
+        tuning = self.tuning_task(unit) if tuning is None else tuning
         return Task(EVIDENCE, settings, {"model": tuning}, cost=float(unit.length), label=tuning.label)
 
     def fates_task(self, unit: Unit) -> Task:
@@ -184,24 +191,28 @@ class NoiseStudy(Study[NoiseSettings]):
         return Task(FATES, settings, {"model": model}, label=model.label)
 
     def tasks(self) -> list[Task]:
+        return [task for unit in self.units() for task in (self.fates_task(unit), *self.scores(unit))]
+
+    def scores(self, unit: Unit) -> list[Task]:
+        """Evidence and invariants of one model; of a fit that is done again, before and after."""
         return [
             task
-            for unit in self.units()
-            for task in (
-                self.evidence_task(unit),
-                self.fates_task(unit),
-                invariants_task(self.preset, self.tuning_task(unit)),
-            )
+            for tuning in self.tuning_tasks(unit)
+            for task in (self.evidence_task(unit, tuning), invariants_task(self.preset, tuning))
         ]
 
     def tables(self, store: Store) -> dict[str, Rows]:
-        """One row per model, start, way and length."""
+        """One row per model, start, way and length; of a fit, the last that is there."""
         rows = []
         for unit in self.units():
-            evidence, fates = self.evidence_task(unit), self.fates_task(unit)
-            free = invariants_task(self.preset, self.tuning_task(unit))
-            if all(store.has(task) for task in (evidence, fates, free)):
-                found, invariants = store.result(evidence), store.result(free)
+            fates, tunings = self.fates_task(unit), self.tuning_tasks(unit)
+            scores = [
+                (self.evidence_task(unit, each), invariants_task(self.preset, each)) for each in tunings
+            ]
+            there = [all(store.has(task) for task in pair) for pair in scores]
+            if store.has(fates) and any(there):
+                last = len(there) - 1 - there[::-1].index(True)
+                found, invariants = (store.result(task) for task in scores[last])
                 row: dict[str, Any] = {
                     "process_std": unit.regime.process_std,
                     "observation_std": unit.regime.observation_std,
@@ -213,15 +224,11 @@ class NoiseStudy(Study[NoiseSettings]):
                 names = ("evidence", "evidence_stderr", "fitted_process_std", "fitted_observation_std")
                 row |= {name: found[name] for name in names}
                 row |= {name: invariants[name] for name in ("dstsp", "lyapunov", "diverged_at")}
-                rows.append(row | fates_columns(store.result(fates)) | self.fit_columns(store, unit))
+                row |= fates_columns(store.result(fates))
+                if unit.way.fit is not None:
+                    row |= fit_columns(store.read(tunings[last]), last + 1)
+                rows.append(row)
         return {"noise.csv": rows}
-
-    def fit_columns(self, store: Store, unit: Unit) -> dict[str, Any]:
-        """How the last fit of the noise went; nothing for other ways."""
-        if unit.way.fit is None:
-            return {}
-        notes = checkpoint_from_bytes(store.read(self.tuning_task(unit))).training.get("fit", {})
-        return {f"fit_{name}": value for name, value in notes.items()}
 
     def row_counts(self, tables: Tables) -> tuple[int, int]:
         return len(tables["noise"]), len(self.units())
@@ -272,6 +279,12 @@ class NoiseStudy(Study[NoiseSettings]):
         from palrnn.paper.studies.noise.figures import front_figure
 
         return {"front": front_figure(tables["noise"].dropna(subset=["evidence"]))}
+
+
+def fit_columns(fitted: bytes, climbs: int) -> dict[str, Any]:
+    """Return as columns how the last of so many fits of the noise went, as far as it is on record."""
+    notes = checkpoint_from_bytes(fitted).training.get("fit", {})
+    return {"fits": climbs} | {f"fit_{name}": value for name, value in notes.items()}
 
 
 def fates_columns(found: dict[str, Any]) -> dict[str, Any]:

@@ -88,13 +88,16 @@ def fits_words(table: DataFrame) -> str:
     """Say how many fits of the noise converged, and how far the last one moved; nothing without any."""
     if "fit_converged" not in table:
         return ""
-    fits = table.dropna(subset=["fit_converged"])
-    if fits.empty:
+    fits, known = table.dropna(subset=["fits"]), table.dropna(subset=["fit_converged"])
+    if known.empty:
         return ""
-    moved = fits["fit_moved"]
+    moved = known["fit_moved"]
+    again = (
+        "" if len(known) == len(fits) else f"{len(known)} of {len(fits)} fits of the noise were done again. "
+    )
     return (
-        f"Of {len(fits)} fits of the noise {fits['fit_converged'].astype(bool).sum()} converged, in the "
-        f"median after {fits['fit_evaluations'].median():.0f} passes of the last climb, which changed no "
+        f"{again}Of {len(known)} fits of the noise {known['fit_converged'].astype(bool).sum()} converged, in "
+        f"the median after {known['fit_evaluations'].median():.0f} passes of the last, which changed no "
         f"level by more than {moved.median():.1%} in the median, {moved.quantile(0.9):.1%} in nine of ten "
         f"and {moved.max():.1%} at most. "
     )
