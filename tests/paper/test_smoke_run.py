@@ -88,6 +88,15 @@ def test_tables_have_one_row_per_unit_and_the_agreed_columns(smoke: Path) -> Non
     assert error.sub(evidence["lyapunov_error"]).abs().max() < 1e-8
 
 
+def test_the_course_of_the_noise_of_each_model_is_a_table(smoke: Path) -> None:
+    courses, start = pd.read_csv(smoke / "gate_courses.csv"), preset_in(smoke).gates.start
+    assert courses["iteration"].tolist() == list(range(23))
+    assert set(courses["process_std"]) == {0.1}
+    first = courses.iloc[0]
+    assert (first["fitted_process_std"], first["fitted_gate_std"]) == (start.process_std, start.gate_std)
+    assert courses["fitted_gate_std"].nunique() > 10
+
+
 def test_a_smaller_scale_never_stands_in_for_the_papers_numbers(smoke: Path) -> None:
     summary = json.loads((smoke / "summary.json").read_text())
     assert len(summary["claims"]) > 25

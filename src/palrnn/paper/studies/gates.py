@@ -105,10 +105,10 @@ class GatesStudy(Study[GatesSettings]):
             if course is not None:
                 levels = np.array([course[name] for name in NOISE_LEVELS])
                 row |= {"iterations": levels.shape[1] - 1, "last_change": last_change(levels)}
+                # the levels without a prefix are what the model was trained with
+                names = [f"fitted_{name}" for name in NOISE_LEVELS]
                 courses += [
-                    model
-                    | {"way": unit.way.name, "iteration": k}
-                    | dict(zip(NOISE_LEVELS, each, strict=True))
+                    model | {"way": unit.way.name, "iteration": k} | dict(zip(names, each, strict=True))
                     for k, each in enumerate(levels.T.tolist())
                 ]
             if unit.way.fit is not None:

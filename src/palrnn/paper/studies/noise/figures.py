@@ -67,8 +67,9 @@ def _panel(ax: Axes, part: pd.DataFrame, ways: list[str]) -> None:
     x, y = middle["dstsp_median"].to_numpy(), middle["evidence"].to_numpy()
     best = np.flatnonzero(front(y, x))
     best = best[np.argsort(x[best])]
-    # what a point on the front dominates lies to its right and below
-    ax.step(x[best], y[best], where="post", color="0.5", linewidth=1.4, linestyle="--", zorder=1)
+    # what the front beats lies to its right and below: it goes on to the worst of both
+    along, up = [x[best][0], *x[best], x.max()], [y.min(), *y[best], y[best][-1]]
+    ax.step(along, up, where="post", color="0.5", linewidth=1.4, linestyle="--", zorder=1)
 
 
 def _look(way: str, ways: list[str]) -> tuple[str, str]:
