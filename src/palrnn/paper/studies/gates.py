@@ -134,8 +134,9 @@ class GatesStudy(Study[GatesSettings]):
             f"noise, which the paper evaluates, from {gates['starts'].iloc[0]} starts, `sampled` the PAL-RNN "
             f"with all its noise, with {self.settings.seeds} seeds: medians over these, and in brackets the "
             "median of lowest and highest. Nearer or further are models of which all sampled runs are nearer "
-            "to the true system than all hard-gated ones, or further. An attractor is kept if the median is "
-            f"below {LOST:g}; `moves on` counts models that move from all starts for {steps:,} steps. "
+            "to the true system than all hard-gated ones, or further. The exponent, hard, is of one run. "
+            f"An attractor is kept if the median is below {LOST:g}; `moves on` counts models that move from "
+            f"all starts for {steps:,} steps. "
             f"{settled_words(gates)}{fits_words(gates)}{so_far}"
         )
         return [Listing(OPEN, "Learned gate noise, and noisy invariants", words, columns, rows)]

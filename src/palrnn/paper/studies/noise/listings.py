@@ -37,9 +37,10 @@ def ways_listing(noise: DataFrame, exponent: float, words: str) -> Listing:
         rows.append([way, f"{process:g}, {gate:g}", f"{len(part)}", *cells])
     text = (
         f"Medians over models and window lengths. D_stsp is the median over {noise['starts'].iloc[0]} "
-        "starts, with lowest and highest in brackets; `moves on` counts results whose long runs move on from "
-        "all of them. `front`: how often no other way has both more evidence and a smaller D_stsp, for the "
-        f"same model and length. {fits_words(noise)}{words}"
+        "starts, with lowest and highest in brackets; the Lyapunov error is that of one run, one draw: "
+        "rows of one and the same drift differ in it. `moves on` counts results whose long "
+        "runs move on from all of them. `front`: how often no other way has both more evidence and a "
+        f"smaller D_stsp, for the same model and length. {fits_words(noise)}{words}"
     )
     columns = ["way", "start: process, gate", "n", "evidence", "D_stsp", "Lyapunov error", "moves on"]
     columns += ["process noise at the end", "front"]
