@@ -55,6 +55,21 @@ def test_trace_and_products_agree_with_the_dense_matrix(case):
     np.testing.assert_allclose(operator @ vectors[:, 0], dense @ vectors[:, 0], atol=1e-12 * scale)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_the_factor_holds_what_each_step_adds(case):
+    model, x, tau, alpha = random_case(*case)
+    operator = ITFOperator(model, x, Forcing.generalised(alpha, tau), 0.2)
+    factor = operator.factor()
+    assert factor.shape == (len(x) - 1, x.shape[1], model.theta.size)
+    dense = operator.dense()
+    summed = np.einsum("tnp,tnq->pq", factor, factor)
+    # the same products in another order
+    np.testing.assert_allclose(summed, dense, rtol=1e-12, atol=1e-13 * np.abs(dense).max())
+    # the first prediction depends on theta through one step only, however the rollout goes on
+    first = ITFOperator(model, x[:2], Forcing.generalised(alpha, tau), 0.2).factor()
+    np.testing.assert_allclose(factor[0] * np.sqrt(len(x) - 1), first[0], rtol=1e-12, atol=1e-14)
+
+
 def test_lanczos_gives_the_leading_eigenpairs_of_the_dense_matrix():
     model, x, tau, alpha = random_case(6, 3, 4, 4, 40, 1.0)
     operator = ITFOperator(model, x, Forcing.generalised(alpha, tau), 0.1)

@@ -153,6 +153,12 @@ class ITFOperator(SymmetricOperator):
             return self._sensitivity.trace()
         return float(sum(np.square(rows).sum() for rows in self._rows()))
 
+    def factor(self) -> Floats:
+        """Return G ``(T-1, N, p)`` with I_ITF = sum_t G_t^T G_t: what each step's prediction adds."""
+        pin_blas()
+        steps, seen = len(self._states), self.model.observed_dim
+        return np.concatenate(list(self._rows())).reshape(steps, seen, -1)
+
     def dense(self) -> Floats:
         """Return the matrix ``(p, p)``, symmetric and positive semidefinite by construction."""
         pin_blas()
