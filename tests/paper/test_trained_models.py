@@ -36,6 +36,10 @@ def test_training_data_is_standardised_and_has_its_noise_levels() -> None:
     # half a clean deviation s = 0.5 / sqrt(1.25), known to 1 % from 80,000 correlated differences
     rough = np.sqrt(np.diff(series.train, 3, axis=0).var(axis=0) / 20)
     np.testing.assert_allclose(rough, 0.5 / np.sqrt(1.25), rtol=0.03)
+    # the noise has the deviation that the series says: 80,000 draws tell it to 0.25 %, differences of white
+    # noise somewhat less
+    np.testing.assert_allclose(series.noise, rough, rtol=0.03)
+    np.testing.assert_allclose(series.noise, 0.5 / np.sqrt(1.25), rtol=0.01)
 
 
 def test_noise_levels_have_data_of_their_own_and_seeds_share_it() -> None:

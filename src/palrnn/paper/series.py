@@ -51,11 +51,16 @@ class TuningDataSettings(Config):
 
 
 class TrainingSeries(NamedTuple):
-    """Standardised train (T, 3) and test (T', 3) parts, and the map to raw coordinates."""
+    """Standardised train (T, 3) and test (T', 3) parts, and the map to raw coordinates.
+
+    ``noise (3,)`` is the deviation of the observation noise in standardised coordinates. It is less than its
+    nominal level, since the noise is scaled by the clean series, and the standardiser by the noisy one.
+    """
 
     train: Floats
     test: Floats
     standardizer: Standardizer
+    noise: Floats
 
 
 class TuningSeries(NamedTuple):
@@ -81,7 +86,8 @@ def training_series(data: DataSettings, process_std: float, observation_std: flo
     x = add_observation_noise(clean, observation_std, scale=scale, seed=noise_seed)
     standardizer = Standardizer.fit(x[: data.train_steps])
     z = standardizer.transform(x)
-    return TrainingSeries(z[: data.train_steps], z[data.train_steps :], standardizer)
+    noise = observation_std * scale / standardizer.std
+    return TrainingSeries(z[: data.train_steps], z[data.train_steps :], standardizer, noise)
 
 
 def tuning_series(data: TuningDataSettings, dt: float) -> TuningSeries:
