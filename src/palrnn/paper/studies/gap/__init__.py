@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 import numpy as np
 from pydantic import Field, model_validator
 
-from palrnn.engine.checks import Floats, as_instance
+from palrnn.engine.checks import Floats
 from palrnn.engine.config import Config, Count, Positive, Seed
 from palrnn.geometry import (
     IndefiniteInformationWarning,
     InformationConfig,
+    Mismatch,
+    ObservedInformation,
     SampledInformation,
     curvature_gap,
     itf_fisher,
@@ -49,8 +51,16 @@ _THEN = "negative dstsp lyapunov"
 ProcessNoise: TypeAlias = Literal["nominal", "per_step"]
 
 
+# what a variant that does not say so is, and was before it could be said
+_SILENT = {"method": "ancestors", "sweeps": None, "passes": 1, "states": "sampled"}
+
+
 class GapVariant(Config):
-    """One way of estimating the observed information; ``taus`` and ``seeds`` restrict it to some models."""
+    """One way of estimating the observed information; ``taus`` and ``seeds`` restrict it to some models.
+
+    Settings are those of `InformationConfig`. Without the last four, one pass of the filter gives paths by
+    ancestor tracing and ``states_per_path`` sampled states for each, as in the paper.
+    """
 
     name: str
     particles: Count
@@ -59,11 +69,21 @@ class GapVariant(Config):
     target: Literal["paper", "exact"]
     taus: Counts | None = None
     seeds: tuple[Seed, ...] | None = None
+    method: Literal["ancestors", "gibbs"] | None = None
+    sweeps: Count | None = None
+    passes: Count | None = None
+    states: Literal["sampled", "exact"] | None = None
 
     @property
     def samples(self) -> dict[str, Any]:
-        """How the filter and the smoother sample."""
-        return self.model_dump(include={"particles", "paths", "states_per_path", "target"})
+        """How the filter and the smoother sample, as far as it is said."""
+        names = {"particles", "paths", "states_per_path", "target", *_SILENT}
+        return self.model_dump(include=names, exclude_none=True)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The same for a table, with what is not said."""
+        return _SILENT | self.samples
 
 
 class GapSettings(Config):
@@ -156,7 +176,8 @@ class GapStudy(Study[GapSettings]):
             "overlap": how.overlap,
             "seed": regime.seed if seed is None else seed,
         }
-        cost = float(variant.particles + variant.paths * variant.states_per_path)
+        once = variant.particles + variant.paths * variant.states_per_path
+        cost = float(once * (variant.passes or 1) * (variant.sweeps or 1))
         needs = {"model": checkpoint_task(self.preset, regime)}
         return Task(
             GEOMETRY, settings | variant.samples, needs, cost=cost, label=f"{regime.name} {variant.name}"
@@ -188,7 +209,7 @@ class GapStudy(Study[GapSettings]):
             free = store.result_or_empty(invariants_task(self.preset, task.needs["model"]))
             found |= {name: free.get(name) for name in ("dstsp", "lyapunov")}
             first = {name: found[name] for name in (*_FIRST.split(), overlap, *_THEN.split())}
-            rows.append(regime._asdict() | {"variant": variant.name} | variant.samples | first | found)
+            rows.append(regime._asdict() | {"variant": variant.name} | variant.columns | first | found)
         return {"gap.csv": rows}
 
     def derived_tables(self, tables: Tables) -> dict[str, Rows]:
@@ -216,31 +237,45 @@ class GapStudy(Study[GapSettings]):
 
 
 def measured_segment(settings: dict[str, Any], inputs: dict[str, bytes]) -> tuple[PALRNN, Floats]:
-    """Return the PAL-RNN of a task, with the noise of its training data, and its segment."""
+    """Return the PAL-RNN of a task, with the noise of its training data, and its segment.
+
+    The segment begins at ``start`` of the test series, or where it begins. With ``noise="own"`` the noise of
+    each observed coordinate is that of the standardised series instead of the nominal level.
+    """
     drift = checkpoint_from_bytes(inputs["model"]).drift
     data = DataSettings(**settings["data"])
     series = training_series(data, settings["process_std"], settings["observation_std"])
-    noises = (settings[name] for name in ("model_process_std", "model_observation_std", "gate_std"))
-    return PALRNN(drift, *noises), series.test[: settings["length"]]
+    own = settings.get("noise") == "own"
+    observation = series.noise if own else settings["model_observation_std"]
+    begin = settings.get("start", 0)
+    model = PALRNN(drift, settings["model_process_std"], observation, settings["gate_std"])
+    return model, series.test[begin : begin + settings["length"]]
+
+
+def compared_curvatures(
+    model: PALRNN, x: Floats, fisher: Floats, settings: dict[str, Any]
+) -> tuple[ObservedInformation, float, Mismatch]:
+    """Return the observed information on ``x`` by a task's estimator, and how ``fisher`` differs from it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IndefiniteInformationWarning)  # the counts are in the result
+        warnings.simplefilter("ignore", FewPathsWarning)
+        config = InformationConfig.paper().changed(method="ancestors")
+        names = InformationConfig.model_fields.keys() & settings.keys()
+        found = observed_information(model, x, config.changed(**{name: settings[name] for name in names}))
+        gap = curvature_gap(np.trace(fisher), found.trace_observed, len(x))
+        k = min(settings["overlap"], len(fisher))
+        return found, gap, mismatch(fisher, found.observed / len(x), ridge=settings["ridge"], k=k)
 
 
 def measure_geometry(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict[str, Any]:
     """Compute both curvatures on the same segment, their gap and their mismatch."""
     model, x = measured_segment(settings, inputs)
-    drift, steps, noise = model.drift, settings["length"], settings["model_observation_std"]
-    fisher = itf_fisher(drift, x, settings["tau"], noise)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IndefiniteInformationWarning)  # the counts are in the result
-        warnings.simplefilter("ignore", FewPathsWarning)
-        names = ("particles", "paths", "states_per_path", "target", "ess_threshold", "seed")
-        sampled = InformationConfig.paper().changed(method="ancestors")
-        found = observed_information(model, x, sampled, **{name: settings[name] for name in names})
-        gap = curvature_gap(np.trace(fisher), found.trace_observed, steps)
-        compared = mismatch(
-            fisher, found.observed / steps, ridge=settings["ridge"], k=min(settings["overlap"], len(fisher))
-        )
-    # one pass of the filter: the spread is that of its paths
-    errors = as_instance(found, "found", SampledInformation).terms[0].standard_errors
+    fisher = itf_fisher(model.drift, x, settings["tau"], settings["model_observation_std"])
+    found, gap, compared = compared_curvatures(model, x, fisher, settings)
+    # of one pass of the filter only the spread of its paths is known
+    errors = found.standard_errors
+    if isinstance(found, SampledInformation) and len(found.terms) == 1:
+        errors = found.terms[0].standard_errors
     return {
         "entropy_bits": found.code_entropy,
         "entropy_bound": found.entropy_bound,
