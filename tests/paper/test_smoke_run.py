@@ -36,6 +36,7 @@ TABLES = (
     "checkpoints.csv",
     "floor.csv",
     "readings.csv",
+    "further.csv",
     "truth.csv",
     "repeats.csv",
     "survival.csv",

@@ -38,7 +38,14 @@ def agreeing(claims: list[Claim]) -> int:
     return sum(claim.verdict == AGREES for claim in claims)
 
 
-def _cell(claim: Claim | None, complete: bool) -> str:
+def question(claim: Claim) -> str:
+    """What a claim is about, with the process noise that it is made for, if any."""
+    where = claim.where.partition(", ")[2]
+    return f"{claim.claim} ({where})" if where else claim.claim
+
+
+def claim_cell(claim: Claim | None, complete: bool) -> str:
+    """Our number and, of a complete reading, the verdict; nothing for a claim that is not there."""
     if claim is None:
         return ""
     return f"{claim.ours}: {_MARKS[claim.verdict]}" if complete else claim.ours
@@ -59,14 +66,12 @@ def readings_listing(readings: pd.DataFrame, models: Mapping[str, int], resample
         f"{there[name]}" if name in complete else f"{there[name]} of {models[name]} so far" for name in claims
     ]
     rows = [["models", "180", *counts]]
-    by_question = [{(claim.where, claim.claim): claim for claim in some} for some in claims.values()]
-    for key, first in by_question[0].items():
-        where = first.where.partition(", ")[2]
-        question = f"{first.claim} ({where})" if where else first.claim
+    by_question = [{question(claim): claim for claim in some} for some in claims.values()]
+    for asked, first in by_question[0].items():
         # a reading that is not complete may lack a level of process noise
-        same = zip(claims, (questions.get(key) for questions in by_question), strict=True)
-        cells = [_cell(claim, name in complete) for name, claim in same]
-        rows.append([question, first.paper, *cells])
+        same = zip(claims, (questions.get(asked) for questions in by_question), strict=True)
+        cells = [claim_cell(claim, name in complete) for name, claim in same]
+        rows.append([asked, first.paper, *cells])
     sums = {name: f"{agreeing(some)} of {len(some)}" for name, some in claims.items()}
     rows.append(["agree", "", *(words if name in complete else "" for name, words in sums.items())])
     words = (
