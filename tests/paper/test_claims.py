@@ -131,6 +131,22 @@ def test_a_table_that_says_otherwise_differs(change, claim: str) -> None:
     assert gap_verdicts(change(table))[claim] == "differs"
 
 
+@pytest.mark.parametrize(
+    ("lowest", "shown", "verdict"),
+    [
+        (0.49922, "10^0.499 ", "differs"),
+        (0.50001, "10^0.50 ", "agrees"),
+        (0.4999999, "10^0.4999999 ", "differs"),
+    ],
+)
+def test_an_end_of_the_range_is_printed_so_that_its_side_can_be_seen(lowest, shown, verdict) -> None:
+    table = gap_table()
+    table.loc[0, "gap"] = lowest
+    claim = gap_claims(table, pd.DataFrame(fixed_q_rows(table, RESAMPLES)), RESAMPLES)[0]
+    assert claim.ours.startswith(shown)
+    assert claim.verdict == verdict
+
+
 def test_models_without_a_gap_are_counted_and_left_out() -> None:
     table = gap_table()
     table.loc[0, "gap"] = np.nan

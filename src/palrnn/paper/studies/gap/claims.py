@@ -33,6 +33,8 @@ PAPER_FIXED_Q = {
 }
 _TABLE = "Table fixedQ_strat"
 MISMATCH = "Fig. matrix_mismatch"
+# decades by which the ends of the range may be off
+_HALF = 0.5
 
 
 def fixed_q_rows(gap: pd.DataFrame, resamples: int) -> list[dict[str, Any]]:
@@ -91,9 +93,17 @@ def gap_claims(gap: pd.DataFrame, fixed_q: pd.DataFrame, resamples: int) -> list
     return [*claims, *_mismatch(gap, fixed_q, resamples)]
 
 
+def _decades(value: float, around: float) -> str:
+    """``value`` with as many digits as it takes to be on its side of the half decades around a number."""
+    beyond = abs(value - around) > _HALF
+    shown = (f"{value:.{digits}f}" for digits in range(2, 9))
+    return next((words for words in shown if (abs(float(words) - around) > _HALF) == beyond), f"{value:g}")
+
+
 def _range(gap: pd.DataFrame, resamples: int) -> list[Claim]:
     values = gap["gap"].dropna()
     low, high, count = values.min(), values.max(), len(gap) - len(values)
+    ends = f"10^{_decades(low, 1)} to 10^{_decades(high, 3)}"
     note = (
         f"; {count} models have no gap, because their estimate of tr I_obs is not positive" if count else ""
     )
@@ -104,9 +114,8 @@ def _range(gap: pd.DataFrame, resamples: int) -> list[Claim]:
             "Fig. results b",
             "the gap ranges from about 10 up to about 1000",
             "10 to 1000",
-            f"10^{low:.2f} to 10^{high:.2f}, median 10^{middle.value:.2f} [10^{middle.low:.2f}, "
-            f"10^{middle.high:.2f}]{note}",
-            bool(abs(low - 1) <= 0.5 and abs(high - 3) <= 0.5),
+            f"{ends}, median 10^{middle.value:.2f} [10^{middle.low:.2f}, 10^{middle.high:.2f}]{note}",
+            bool(abs(low - 1) <= _HALF and abs(high - 3) <= _HALF),
             "both ends within half a decade",
         ),
         Claim.compare(
