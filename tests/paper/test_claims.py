@@ -51,6 +51,7 @@ def gap_table(slope: float = 1.0, seed: int = 0) -> pd.DataFrame:
                 "paths": 8,
                 "states_per_path": 1,
                 "target": "paper",
+                "method": "ancestors",
                 "entropy_bits": entropy,
                 "entropy_bound": 6.0,
                 "gap": np.clip(gap, 1.0, 3.0),
@@ -267,6 +268,17 @@ def test_findings_read_the_other_variants() -> None:
     assert found["what is missing (many samples)"].numbers["switching_share"]["value"] == pytest.approx(0.01)
     assert found["entropy against its bound"].numbers["many samples"]["bound"] == 8.0
     assert found["negative directions"].numbers["paper"]["negative"]["value"] == 7
+
+
+def test_findings_say_how_paths_were_drawn() -> None:
+    paper = gap_table()
+    gibbs = paper.assign(variant="exact target", method="gibbs", distinct_first=8)
+    found = {
+        finding.about: finding for finding in gap_findings(pd.concat([paper, gibbs]), 597, 16, RESAMPLES)
+    }
+    traced, _, chained = found["coalescence"].found.partition(". By particle Gibbs it is ")
+    assert traced.endswith("paper: 2 of 8")
+    assert chained == "exact target: 8 of 8"
 
 
 def test_a_forcing_interval_behind_both_gap_and_entropy_is_found_out() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 import numpy as np
 from pydantic import Field, model_validator
 
-from palrnn.engine.checks import Floats
+from palrnn.engine.checks import Floats, as_instance
 from palrnn.engine.config import Config, Count, Positive, Seed
 from palrnn.geometry import (
     IndefiniteInformationWarning,
@@ -52,14 +52,14 @@ ProcessNoise: TypeAlias = Literal["nominal", "per_step"]
 
 
 # what a variant that does not say so is, and was before it could be said
-_SILENT = {"method": "ancestors", "sweeps": None, "passes": 1, "states": "sampled"}
+_SILENT = {"method": "ancestors", "sweeps": None}
 
 
 class GapVariant(Config):
     """One way of estimating the observed information; ``taus`` and ``seeds`` restrict it to some models.
 
-    Settings are those of `InformationConfig`. Without the last four, one pass of the filter gives paths by
-    ancestor tracing and ``states_per_path`` sampled states for each, as in the paper.
+    Settings are those of `InformationConfig`, for one pass of the filter. Without ``method`` its paths are
+    traced by their ancestors, as in the paper.
     """
 
     name: str
@@ -71,8 +71,6 @@ class GapVariant(Config):
     seeds: tuple[Seed, ...] | None = None
     method: Literal["ancestors", "gibbs"] | None = None
     sweeps: Count | None = None
-    passes: Count | None = None
-    states: Literal["sampled", "exact"] | None = None
 
     @property
     def samples(self) -> dict[str, Any]:
@@ -176,8 +174,7 @@ class GapStudy(Study[GapSettings]):
             "overlap": how.overlap,
             "seed": regime.seed if seed is None else seed,
         }
-        once = variant.particles + variant.paths * variant.states_per_path
-        cost = float(once * (variant.passes or 1) * (variant.sweeps or 1))
+        cost = float(variant.particles + variant.paths * variant.states_per_path)
         needs = {"model": checkpoint_task(self.preset, regime)}
         return Task(
             GEOMETRY, settings | variant.samples, needs, cost=cost, label=f"{regime.name} {variant.name}"
@@ -272,10 +269,8 @@ def measure_geometry(settings: dict[str, Any], inputs: dict[str, bytes]) -> dict
     model, x = measured_segment(settings, inputs)
     fisher = itf_fisher(model.drift, x, settings["tau"], settings["model_observation_std"])
     found, gap, compared = compared_curvatures(model, x, fisher, settings)
-    # of one pass of the filter only the spread of its paths is known
-    errors = found.standard_errors
-    if isinstance(found, SampledInformation) and len(found.terms) == 1:
-        errors = found.terms[0].standard_errors
+    # one pass of the filter: the spread is that of its paths
+    errors = as_instance(found, "found", SampledInformation).terms[0].standard_errors
     return {
         "entropy_bits": found.code_entropy,
         "entropy_bound": found.entropy_bound,

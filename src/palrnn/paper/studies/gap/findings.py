@@ -101,8 +101,8 @@ def _negative_directions(variants: dict[str, pd.DataFrame], middle: Median) -> F
     text = (
         f"the missing information is worth {missing} of {informed:.0f} directions. Teacher forcing "
         "does not maximise this likelihood, which need not be concave where it ends; but how many directions "
-        "are negative cannot be told from samples of states, whose noise hides some and makes others (of the "
-        "exact form `benchmarks/paper_geometry.py` tells). Median number by samples: "
+        "are negative cannot be told from samples of states, whose noise hides some and makes others (closed "
+        "forms tell, in the first table). Median number by samples: "
     )
     return Finding("negative directions", text + "; ".join(words), numbers)
 
@@ -111,10 +111,16 @@ def _coalescence(variants: dict[str, pd.DataFrame], middle: Median) -> Finding:
     counts = {
         name: (int(part["paths"].iloc[0]), middle(part["distinct_first"])) for name, part in variants.items()
     }
-    words = "; ".join(f"{name}: {found.value:g} of {paths}" for name, (paths, found) in counts.items())
-    numbers = {name: {"paths": paths, "distinct": found._asdict()} for name, (paths, found) in counts.items()}
+    by_method: dict[str, list[str]] = {}
+    for name, (paths, found) in counts.items():
+        method = str(variants[name]["method"].iloc[0])
+        by_method.setdefault(method, []).append(f"{name}: {found.value:g} of {paths}")
     text = "ancestor tracing leaves few different gate paths at the start of the segment, in the median "
-    return Finding("coalescence", text + words, numbers)
+    text += "; ".join(by_method.get("ancestors", []))
+    if "gibbs" in by_method:
+        text += ". By particle Gibbs it is " + "; ".join(by_method["gibbs"])
+    numbers = {name: {"paths": paths, "distinct": found._asdict()} for name, (paths, found) in counts.items()}
+    return Finding("coalescence", text, numbers)
 
 
 def _split(name: str, part: pd.DataFrame, middle: Median) -> Finding:
