@@ -46,6 +46,15 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Rival:
+    """The claims of a study under another reading of the paper, which was chosen after looking."""
+
+    reading: str
+    study: str
+    claims: list[Claim]
+
+
+@dataclass(frozen=True)
 class Listing:
     """A table of the fidelity page: its heading, what to know about it, a row per question.
 

@@ -30,11 +30,13 @@ def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "", figures
     ``notes`` come before the tables; ``figures`` is the folder of the pictures, as the page sees it.
     """
     verdicts = summary["verdicts"]
-    words = {AGREES: "agree", DIFFERS: "differ", INCOMPARABLE: "cannot be compared"}
-    counts = ", ".join(f"{verdicts[name]} {word}" for name, word in words.items())
-    lines = [
-        _HEAD.format(title=TITLE, folder=folder, counts=f"Of {sum(verdicts.values())} claims: {counts}.")
-    ]
+    counts = f"Of {sum(verdicts.values())} claims: {_counts(verdicts)}."
+    for rival in summary["rivals"]:
+        counts += (
+            f"\nWith the study `{rival['study']}` by the reading `{rival['reading']}`, the best of them and "
+            f"chosen after looking: {_counts(rival['verdicts'])}."
+        )
+    lines = [_HEAD.format(title=TITLE, folder=folder, counts=counts)]
     if not summary["settings_are_the_papers"]:
         lines.append(
             f"These are the settings of scale `{summary['scale']}`, so nothing here can be compared.\n"
@@ -68,6 +70,11 @@ def fidelity_page(summary: dict[str, Any], folder: str, notes: str = "", figures
         lines += _head("study", "what", "how many", "seconds", "of processor", "machine")
         lines += [_row(_computation(row)) for row in summary["computation"]]
     return "\n".join(lines) + "\n"
+
+
+def _counts(verdicts: dict[str, int]) -> str:
+    words = {AGREES: "agree", DIFFERS: "differ", INCOMPARABLE: "cannot be compared"}
+    return ", ".join(f"{verdicts[name]} {word}" for name, word in words.items())
 
 
 def _part(listings: list[dict[str, Any]], part: str, shown: list[str]) -> list[str]:

@@ -27,7 +27,7 @@ from palrnn.sweeps import Store, Task, closure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-    from palrnn.paper.claim import Claim, Finding, Listing
+    from palrnn.paper.claim import Claim, Finding, Listing, Rival
     from palrnn.paper.models import Regime
     from palrnn.paper.presets import Preset
     from palrnn.paper.tables import Rows, Tables
@@ -114,6 +114,10 @@ class Study(Generic[S]):
     def listings(self, tables: Tables) -> list[Listing]:
         """Tables for the fidelity page; called when the study's table is there."""
         return []
+
+    def rival(self, tables: Tables) -> Rival | None:
+        """Claims to take the place of another study's in a second count; called as `listings` is."""
+        return None
 
     def panel(self, figure: SubFigure, tables: Tables) -> None:
         """Draw the study's panel in the figure of the main results."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from palrnn.engine.files import write_bytes
-from palrnn.paper.claim import AGREES, DIFFERS, INCOMPARABLE, Claim, Finding, Listing
+from palrnn.paper.claim import AGREES, DIFFERS, INCOMPARABLE, Claim, Finding, Listing, Rival
 from palrnn.paper.presets import Preset
 from palrnn.paper.study import Study, studies_in
 from palrnn.paper.tables import Tables, write_rows
@@ -23,20 +23,28 @@ def write_summary(preset: Preset, folder: str | os.PathLike[str]) -> dict[str, A
     """Write ``summary.json`` and the tables that follow from others; return the summary."""
     place, tables = Path(folder), Tables(folder)
     claims: list[Claim] = []
+    by_study: dict[str, list[Claim]] = {}
+    rivals: list[Rival] = []
     findings: list[Finding] = []
     listings: list[Listing] = []
     for study in studies_in(preset):
         if study.name in tables:
             # read back as written, so that the summary depends on the tables alone
             write_rows(place, study.derived_tables(tables))
-            claims += _comparable(study, tables)
+            by_study[study.name] = _comparable(study, tables)
+            claims += by_study[study.name]
             findings += study.findings(tables)
             listings += study.listings(tables)
-    verdicts = [claim.verdict for claim in claims]
+            rival = study.rival(tables)
+            rivals += [rival] if rival is not None else []
     summary: dict[str, Any] = {
         "scale": preset.scale,
         "settings_are_the_papers": preset.is_the_papers,
-        "verdicts": {verdict: verdicts.count(verdict) for verdict in (AGREES, DIFFERS, INCOMPARABLE)},
+        "verdicts": _verdicts(claims),
+        # where nothing is compared with the paper, there is nothing to count again
+        "rivals": [rival_verdicts(rival, by_study) for rival in rivals if rival.study in by_study]
+        if preset.is_the_papers
+        else [],
         "claims": [asdict(claim) for claim in claims],
         "findings": [asdict(finding) for finding in findings],
         "listings": [asdict(listing) for listing in listings],
@@ -44,6 +52,18 @@ def write_summary(preset: Preset, folder: str | os.PathLike[str]) -> dict[str, A
     }
     write_bytes(place / "summary.json", json_bytes(summary))
     return summary
+
+
+def rival_verdicts(rival: Rival, by_study: dict[str, list[Claim]]) -> dict[str, Any]:
+    """Verdicts on all claims, with those of one study by another reading."""
+    replaced = by_study | {rival.study: rival.claims}
+    claims = [claim for some in replaced.values() for claim in some]
+    return {"reading": rival.reading, "study": rival.study, "verdicts": _verdicts(claims)}
+
+
+def _verdicts(claims: list[Claim]) -> dict[str, int]:
+    verdicts = [claim.verdict for claim in claims]
+    return {verdict: verdicts.count(verdict) for verdict in (AGREES, DIFFERS, INCOMPARABLE)}
 
 
 def _comparable(study: Study[Any], tables: Tables) -> list[Claim]:

@@ -12,11 +12,16 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from palrnn.engine.config import Config, Count
-from palrnn.paper.claim import Listing
+from palrnn.paper.claim import Listing, Rival
 from palrnn.paper.models import Regime
 from palrnn.paper.presets import Counts
 from palrnn.paper.studies.gap import GapStudy, GapVariant, ProcessNoise
-from palrnn.paper.studies.readings.comparison import readings_listing
+from palrnn.paper.studies.readings.comparison import (
+    best_reading,
+    claims_by_reading,
+    complete_readings,
+    readings_listing,
+)
 from palrnn.paper.study import Study, study
 from palrnn.paper.tables import Rows, Tables
 from palrnn.sweeps import Store, Task
@@ -103,5 +108,17 @@ class ReadingsStudy(Study[ReadingsSettings]):
         return {"readings.csv": rows}
 
     def listings(self, tables: Tables) -> list[Listing]:
-        models = {reading.name: len(self.reading_regimes(reading)) for reading in self.settings.readings}
-        return [readings_listing(tables["readings"], models, self.preset.resamples)]
+        claims = claims_by_reading(tables["readings"], self.preset.resamples)
+        return [readings_listing(tables["readings"], self._models(), claims)]
+
+    def rival(self, tables: Tables) -> Rival | None:
+        """The claims on curvature under the best reading, unless that is the curvature study's own."""
+        claims = claims_by_reading(tables["readings"], self.preset.resamples)
+        best = best_reading(claims, complete_readings(tables["readings"], self._models()))
+        if best is None or best == self.settings.readings[0].name:
+            return None
+        return Rival(best, GapStudy.name, claims[best])
+
+    def _models(self) -> dict[str, int]:
+        """How many models each reading has when it is complete."""
+        return {reading.name: len(self.reading_regimes(reading)) for reading in self.settings.readings}

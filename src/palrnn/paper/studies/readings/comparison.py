@@ -11,6 +11,7 @@ from palrnn.paper.studies.gap.claims import fixed_q_rows, gap_claims
 if TYPE_CHECKING:
     import pandas as pd
 
+MODEL = ["process_std", "observation_std", "tau", "seed"]
 _MARKS = {AGREES: "agrees", DIFFERS: "**differs**", INCOMPARABLE: "not comparable"}
 
 
@@ -20,7 +21,8 @@ def claims_by_reading(readings: pd.DataFrame, resamples: int) -> dict[str, list[
 
     found = {}
     for name, part in readings.groupby("reading", sort=False):
-        models = part.rename(columns={"reading": "variant"})
+        # in the order of the curvature study, on which the draws of a bootstrap depend
+        models = part.rename(columns={"reading": "variant"}).sort_values(MODEL)
         fixed_q = pd.DataFrame(fixed_q_rows(models, resamples))
         found[str(name)] = gap_claims(models, fixed_q, resamples)
     return found
@@ -51,11 +53,16 @@ def claim_cell(claim: Claim | None, complete: bool) -> str:
     return f"{claim.ours}: {_MARKS[claim.verdict]}" if complete else claim.ours
 
 
-def readings_listing(readings: pd.DataFrame, models: Mapping[str, int], resamples: int) -> Listing:
+def complete_readings(readings: pd.DataFrame, models: Mapping[str, int]) -> set[str]:
+    """The readings that are all there; ``models`` is how many models each has when complete."""
+    return {str(name) for name, part in readings.groupby("reading") if len(part) == models[str(name)]}
+
+
+def readings_listing(
+    readings: pd.DataFrame, models: Mapping[str, int], claims: Mapping[str, list[Claim]]
+) -> Listing:
     """Return a table with a column for each reading; ``models`` is how many models each has when complete."""
-    claims = claims_by_reading(readings, resamples)
-    there = readings.groupby("reading", sort=False).size()
-    complete = {name for name in claims if there[name] == models[name]}
+    there, complete = readings.groupby("reading", sort=False).size(), complete_readings(readings, models)
     best, own = best_reading(claims, complete), next(iter(claims))
     heads = []
     for name in claims:
