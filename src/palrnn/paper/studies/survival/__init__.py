@@ -103,8 +103,11 @@ class SurvivalStudy(Study[SurvivalSettings]):
         return {"survival.csv": rows}
 
     def listings(self, tables: Tables) -> list[Listing]:
+        import pandas as pd
+
         survival = tables["survival"]
-        found = [fates_listing(survival, self.settings.steps, len(self.regimes()))]
+        groups = {"the models of the curvature study": pd.DataFrame(GapStudy.of(self.preset).regimes())}
+        found = [fates_listing(survival, self.settings.steps, len(self.regimes()), groups)]
         if "readings" in tables and "checkpoints" in tables:
             # the paper's own estimator of each model once
             first = tables["readings"].drop_duplicates(MODEL)

@@ -8,16 +8,25 @@ from palrnn.paper.claim import TRUE, Listing
 from palrnn.paper.statistics import Interval, bootstrap, superiority
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
 MODEL = ["process_std", "observation_std", "tau", "seed"]
 _OUTCOMES = {"rests": "rest", "cycle": "a cycle", "diverges": "divergence", "leaves": "another region"}
 
 
-def fates_listing(survival: pd.DataFrame, steps: int, expected: int) -> Listing:
-    """Return how many models still move, by forcing interval, and D_stsp over their starts."""
+def fates_listing(
+    survival: pd.DataFrame, steps: int, expected: int, groups: Mapping[str, pd.DataFrame] | None = None
+) -> Listing:
+    """Return how many models still move, by forcing interval, and D_stsp over their starts.
+
+    ``groups`` are more models to be told of together, by the words for them.
+    """
     rows = []
-    for tau, part in [("all", survival), *survival.groupby("tau")]:
+    some = {words: models.merge(survival, on=MODEL) for words, models in (groups or {}).items()}
+    parts = [(words, part) for words, part in some.items() if len(part)]
+    for tau, part in [("all", survival), *parts, *survival.groupby("tau")]:
         alive = part["moves_on"] == part["starts"]
         share = bootstrap(alive.to_numpy(float), lambda values: values.mean(axis=1))
         runs = [f"{part[name].sum() / part['starts'].sum():.0%}" for name in ("moves_on", *_OUTCOMES)]
