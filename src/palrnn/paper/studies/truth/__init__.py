@@ -27,11 +27,18 @@ from palrnn.geometry import (
 )
 from palrnn.model import Forcing
 from palrnn.model.families.alrnn_layout import null_units
-from palrnn.paper.claim import TRUE, Listing
+from palrnn.paper.claim import TRUE, Finding, Listing
 from palrnn.paper.models import Regime, checkpoint_task
-from palrnn.paper.studies.gap import GapStudy, measured_segment
+from palrnn.paper.studies.gap import GapStudy, GapVariant, measured_segment
 from palrnn.paper.studies.readings import ReadingsStudy
-from palrnn.paper.studies.truth.listings import Estimates, errors_listing, estimates, truth_listing
+from palrnn.paper.studies.truth.listings import (
+    Estimates,
+    errors_listing,
+    estimates,
+    particles_listing,
+    target_finding,
+    truth_listing,
+)
 from palrnn.paper.study import Picture, Study, study
 from palrnn.paper.tables import Rows, Tables
 from palrnn.sweeps import Kind, Store, Task
@@ -47,7 +54,8 @@ _APART = 1000
 class TruthSettings(Config):
     """How gate paths are drawn, and how often numbers are computed again, for models with one ``tau``.
 
-    ``passes``, ``paths`` and ``particles`` are those of `InformationConfig`.
+    ``passes``, ``paths`` and ``particles`` are those of `InformationConfig`. The paper's estimator is asked
+    ``samples_again`` times more, and ``more_again`` times more with each of ``more_particles``.
     """
 
     targets: tuple[Literal["paper", "exact"], ...]
@@ -57,6 +65,8 @@ class TruthSettings(Config):
     tau: Count
     samples_again: Whole
     samples_seeds: Count
+    more_particles: tuple[Count, ...] = ()
+    more_again: Whole = 0
     exact_again: Whole
     exact_seeds: Count
 
@@ -99,11 +109,23 @@ class TruthStudy(Study[TruthSettings]):
         needs = {"model": checkpoint_task(self.preset, regime)}
         return Task(TRUTH, settings, needs, label=f"{regime.name} {target} target")
 
-    def repeated_task(self, regime: Regime, again: int) -> Task:
-        """The paper's estimator of one model, for the ``again``-th time."""
+    def repeated_task(self, regime: Regime, particles: int, again: int) -> Task:
+        """The paper's estimator of one model, with so many particles, for the ``again``-th time."""
         gap = GapStudy.of(self.preset)
-        variant = gap.settings.variants[0]
+        own = gap.settings.variants[0]
+        variant = GapVariant(**own.samples | {"name": own.name, "particles": particles})
         return gap.geometry_task(regime, variant, seed=regime.seed + _APART * again)
+
+    def repetitions(self) -> list[tuple[Regime, int, int]]:
+        """Model, particles and number of all that the paper's estimator is asked, the first time included."""
+        how, own = self.settings, GapStudy.of(self.preset).settings.variants[0].particles
+        times = {own: how.samples_again} | dict.fromkeys(how.more_particles, how.more_again)
+        return [
+            (regime, particles, again)
+            for particles, most in times.items()
+            for again in range(most + 1)
+            for regime in self.repeated(how.samples_seeds)
+        ]
 
     def repeated(self, seeds: int) -> list[Regime]:
         """The models that are looked at more than once."""
@@ -124,12 +146,7 @@ class TruthStudy(Study[TruthSettings]):
         return [*once, *again]
 
     def tasks(self) -> list[Task]:
-        how = self.settings
-        samples = [
-            self.repeated_task(regime, again)
-            for again in range(1, how.samples_again + 1)
-            for regime in self.repeated(how.samples_seeds)
-        ]
+        samples = [self.repeated_task(*one) for one in self.repetitions()]
         return [*samples, *(self.truth_task(*unit) for unit in self.units())]
 
     def tables(self, store: Store) -> dict[str, Rows]:
@@ -141,23 +158,25 @@ class TruthStudy(Study[TruthSettings]):
                 found[f"overlap{gap.overlap}"] = found.pop("overlap")
                 truth.append(regime._asdict() | {"target": target, "again": again} | found)
         names = ("entropy_bits", "gap", "mir", "logdet_gap", "q90", "overlap", "negative", "log_evidence")
-        for regime in self.repeated(self.settings.samples_seeds):
-            for again in range(self.settings.samples_again + 1):
-                found = store.result_or_empty(self.repeated_task(regime, again))
-                if found:
-                    repeats.append(
-                        regime._asdict() | {"again": again} | {name: found[name] for name in names}
-                    )
+        for regime, particles, again in self.repetitions():
+            found = store.result_or_empty(self.repeated_task(regime, particles, again))
+            if found:
+                values = {name: found[name] for name in names}
+                repeats.append(regime._asdict() | {"particles": particles, "again": again} | values)
         return {"truth.csv": truth, "repeats.csv": repeats}
 
     def listings(self, tables: Tables) -> list[Listing]:
         found = self._estimates(tables)
         listings = [truth_listing(found)] if found is not None else []
-        return (
-            [*listings, errors_listing(tables["repeats"], tables["truth"])]
-            if "repeats" in tables
-            else listings
-        )
+        if "repeats" not in tables:
+            return listings
+        repeats = tables["repeats"]
+        errors = errors_listing(repeats, tables["truth"], self.settings.tau)
+        return [*listings, errors, particles_listing(repeats, self.preset.resamples)]
+
+    def findings(self, tables: Tables) -> list[Finding]:
+        found = target_finding(tables["truth"], self.preset.resamples)
+        return [] if found is None else [found]
 
     def figures(self, tables: Tables) -> dict[str, Figure]:
         from palrnn.paper.studies.truth.figures import artefacts_figure

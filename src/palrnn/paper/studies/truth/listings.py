@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from palrnn.paper.claim import TRUE, Listing
+from palrnn.paper.claim import TRUE, Finding, Listing
 from palrnn.paper.statistics import association, median
-from palrnn.paper.studies.gap.claims import overlap_column
+from palrnn.paper.studies.gap.claims import PAPER_FIXED_Q, overlap_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,11 +28,15 @@ class Answer(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """The same models by several estimates: the paper's first, then closed forms by target."""
+    """The same models by several estimates: the paper's first, then closed forms by target.
+
+    ``designs`` are the models of each reading: trends over models of several designs are of neither.
+    """
 
     tables: Mapping[str, pd.DataFrame]
     overlap: str
     resamples: int
+    designs: Mapping[str, pd.DataFrame]
 
     @property
     def models(self) -> int:
@@ -43,10 +47,11 @@ class Estimates(NamedTuple):
 def estimates(readings: pd.DataFrame, truth: pd.DataFrame, resamples: int) -> Estimates:
     """Return the models that have all estimates; samples are those of the first reading and its like."""
     first = readings[readings["reading"] == readings["reading"].iloc[0]]
-    alike = readings[
+    several = readings[
         (readings["entropy_bound"] == first["entropy_bound"].iloc[0])
         & readings["reading"].str.endswith(first["reading"].iloc[0].rpartition(", ")[2])
-    ].drop_duplicates(MODEL)
+    ]
+    alike = several.drop_duplicates(MODEL).sort_values(MODEL)
     truth = truth[truth["again"] == 0]
     exact = {NAMES[target]: part for target, part in truth.groupby("target", sort=False)}
     tables = {SAMPLES: alike} | exact
@@ -54,7 +59,16 @@ def estimates(readings: pd.DataFrame, truth: pd.DataFrame, resamples: int) -> Es
     for part in exact.values():
         both = both.merge(part[MODEL], on=MODEL)
     kept = {name: both.merge(part, on=MODEL) for name, part in tables.items()}
-    return Estimates(kept, overlap_column(truth), resamples)
+    designs = {
+        _design(part): part[MODEL].merge(both, on=MODEL) for _, part in several.groupby("reading", sort=False)
+    }
+    there = {words: models for words, models in designs.items() if len(models)}
+    return Estimates(kept, overlap_column(truth), resamples, there)
+
+
+def _design(models: pd.DataFrame) -> str:
+    intervals = ", ".join(f"{tau:g}" for tau in sorted(models["tau"].unique()))
+    return f"tau = {intervals} with {models['seed'].nunique()} seeds"
 
 
 def truth_listing(found: Estimates) -> Listing:
@@ -73,18 +87,6 @@ def truth_listing(found: Estimates) -> Listing:
             lambda t: _low(t, found.overlap, found.resamples),
         ),
         "negative directions": ("", lambda t: _median(t, "negative", found.resamples)),
-        "overlap against entropy, r by process noise": (
-            "decreases",
-            lambda t: _trend(t, found.overlap, -1, found.resamples),
-        ),
-        "gap against entropy, r by process noise": (
-            "increases",
-            lambda t: _trend(t, "gap", 1, found.resamples),
-        ),
-        "gap against entropy given observation noise, partial r": (
-            "0.016, -0.039, -0.31",
-            lambda t: _trend(t, "gap", 0, found.resamples),
-        ),
         "share of what is missing that is due to the gates": (
             "",
             lambda t: _median(t, "switching_share", found.resamples),
@@ -94,16 +96,44 @@ def truth_listing(found: Estimates) -> Listing:
     for question, (paper, answer) in questions.items():
         answers = [answer(table) for table in found.tables.values()]
         rows.append([question, paper, *(one.words for one in answers), _whose(answers)])
+    rows += _trends(found)
     words = (
         f"{found.models} models ({_intervals(found)}), each by eight sampled states and 64 particles, as in "
         "the paper, and by "
         "closed forms that sample gate paths only: under the paper's filter, and under the one that targets "
         "the model itself, with gate paths by particle Gibbs. Medians with intervals over models; the last "
         "column says who makes what the paper claims: the models, if the closed forms under the paper's own "
-        "target say it as well."
+        "target say it as well. How figures go together over models is told for each design by itself, by "
+        "the rules of the tables below, with the models that have a gap."
     )
     return Listing(
         TRUE, "Samples and closed forms", words, ["", "paper", *found.tables, "a property of"], rows
+    )
+
+
+def target_finding(truth: pd.DataFrame, resamples: int) -> Finding | None:
+    """Return what changes from the paper's target to the exact one, model by model, by closed forms."""
+    once = {str(target): part for target, part in truth[truth["again"] == 0].groupby("target")}
+    if once.keys() < {"paper", "exact"}:
+        return None
+    both = (
+        once["paper"]
+        .merge(once["exact"], on=MODEL, suffixes=("", "_exact"))
+        .dropna(subset=["gap", "gap_exact"])
+    )
+    change = {
+        column: median(both[f"{column}_exact"] - both[column], resamples=resamples)
+        for column in ("gap", "entropy_bits", "mir")
+    }
+    share = median(both["switching_share_exact"], resamples=resamples)
+    return Finding(
+        "the exact target, beside the paper's",
+        f"by closed forms of {len(both)} models, with paths by particle Gibbs, the median change in the gap "
+        f"is {change['gap']} decades, in the entropy {change['entropy_bits']} bits, in the "
+        f"missing-information ratio {change['mir']}; of what is missing, at most {share.value:.1%} "
+        f"[{share.low:.1%}, {share.high:.1%}] in the median is due to not knowing the gates (paths are those "
+        "of the gate inputs, which tell more than the gates alone)",
+        {name: found._asdict() for name, found in change.items()} | {"switching_share": share._asdict()},
     )
 
 
@@ -145,51 +175,133 @@ def _low(table: pd.DataFrame, column: str, resamples: int) -> Answer:
     return Answer(str(middle), middle.high < 0.5)
 
 
+def _trends(found: Estimates) -> list[list[str]]:
+    """Return rows on how gap and overlap go with entropy, design by design."""
+    rows = []
+    for design, models in found.designs.items():
+        tables = [models.merge(table, on=MODEL).sort_values(MODEL) for table in found.tables.values()]
+        for words, paper, column, sign in (
+            ("overlap against entropy, r by process noise", "decreases", found.overlap, -1),
+            ("gap against entropy, r by process noise", "increases", "gap", 1),
+        ):
+            answers = [_trend(table, column, sign, found.resamples) for table in tables]
+            rows.append([f"{words}; {design}", paper, *(one.words for one in answers), _whose(answers)])
+        for process in sorted(set(models["process_std"]) & set(PAPER_FIXED_Q)):
+            parts = [table[table["process_std"] == process] for table in tables]
+            paper_value = PAPER_FIXED_Q[process].partial
+            answers = [_partial(part, paper_value, found.resamples) for part in parts]
+            words = f"gap against entropy given observation noise, partial r at process noise {process:g}"
+            rows.append(
+                [f"{words}; {design}", f"{paper_value:g}", *(one.words for one in answers), _whose(answers)]
+            )
+    return rows
+
+
 def _trend(table: pd.DataFrame, column: str, sign: int, resamples: int) -> Answer:
-    """Return r of a column with entropy by stratum; for sign 0 the partial one given observation noise."""
+    """Return r of a column with entropy by process noise, and whether all intervals have the ``sign``."""
     words, agree = [], []
-    for process, part in table.dropna(subset=[column]).groupby("process_std"):
-        found = association(part["entropy_bits"], part[column], part["observation_std"], resamples=resamples)
-        one = found.spearman if sign else found.partial
+    for process, part in table.dropna(subset=["gap", column]).groupby("process_std"):
+        one = association(
+            part["entropy_bits"], part[column], part["observation_std"], resamples=resamples
+        ).spearman
         if not math.isfinite(one.value):
             continue  # too few models so far
         words.append(f"{one.value:.2f} [{one.low:.2f}, {one.high:.2f}] at {process:g}")
-        agree.append(one.low > 0 if sign > 0 else one.high < 0 if sign else one.low <= 0 <= one.high)
+        agree.append(one.low > 0 if sign > 0 else one.high < 0)
     return Answer(", ".join(words), all(agree) if agree else None)
 
 
-def errors_listing(repeats: pd.DataFrame, truth: pd.DataFrame) -> Listing:
-    """Return the Monte Carlo deviation of each number beside that between models of equal settings."""
-    overlap = overlap_column(truth)
-    again = truth[truth["target"] == "paper"]
-    closed = again[again.groupby(MODEL)["again"].transform("nunique") > 1]
-    alike = again[again["again"] == 0]
-    rows = []
-    for column, words in (
-        ("entropy_bits", "entropy, bits"),
-        ("gap", "gap, decades"),
-        ("mir", "missing-information ratio"),
-        ("logdet_gap", "log-det gap, decades"),
-        ("q90", "q90 of log10 gamma"),
-        ("overlap", "overlap"),
-        ("negative", "negative directions"),
-    ):
-        own = overlap if column == "overlap" else column
-        between = _within(alike, own, ["process_std", "observation_std", "tau"])
-        samples, exact = _within(repeats, column, MODEL), _within(closed, own, MODEL)
-        cells = ["" if math.isnan(value) else f"{value:.2g}" for value in (between, samples, exact)]
-        rows.append([words, *cells])
-    seeds = repeats.groupby(MODEL)["again"].nunique()
-    models, runs = int((seeds > 1).sum()), repeats["again"].nunique()
-    columns = ["", "between models", "Monte Carlo, eight samples", "Monte Carlo, closed forms"]
+def _partial(table: pd.DataFrame, paper: float, resamples: int) -> Answer:
+    """Return partial r of gap and entropy, and whether its interval contains the paper's."""
+    kept = table.dropna(subset=["gap"])
+    one = association(kept["entropy_bits"], kept["gap"], kept["observation_std"], resamples=resamples).partial
+    if not math.isfinite(one.value):
+        return Answer("", None)
+    return Answer(f"{one.value:.2f} [{one.low:.2f}, {one.high:.2f}]", one.low <= paper <= one.high)
+
+
+_FIGURES = {
+    "entropy_bits": "entropy, bits",
+    "gap": "gap, decades",
+    "mir": "missing-information ratio",
+    "logdet_gap": "log-det gap, decades",
+    "q90": "q90 of log10 gamma, all directions",
+    "overlap": "overlap",
+    "negative": "negative directions",
+}
+_TARGETS = {"paper": "the paper's target", "exact": "exact target"}
+
+
+def errors_listing(repeats: pd.DataFrame, truth: pd.DataFrame, tau: int) -> Listing:
+    """Return the Monte Carlo deviation of each number beside that between models of equal settings.
+
+    All models have the forcing interval ``tau``, which is that of the repetitions.
+    """
+    overlap, samples = overlap_column(truth), repeats[repeats["particles"] == repeats["particles"].iloc[0]]
+    rows, counts, whole = [], {}, truth[truth["tau"] == tau]
+    for target, part in whole.groupby("target", sort=False):
+        once = part[part["again"] == 0]
+        again = part[part.groupby(MODEL)["again"].transform("nunique") > 1]
+        counts[str(target)] = len(once), again.groupby(MODEL).ngroups
+        for column, words in _FIGURES.items():
+            own, stderr = overlap if column == "overlap" else column, f"{column}_stderr"
+            errors = once[stderr].dropna() if stderr in once else once[own].iloc[:0]
+            values = (
+                _within(once, own, ["process_std", "observation_std"]),
+                _within(samples, column, MODEL) if target == "paper" else math.nan,
+                _within(again, own, MODEL),
+                math.sqrt(float((errors**2).mean())) if len(errors) else math.nan,
+            )
+            cells = ["" if math.isnan(value) else f"{value:.2g}" for value in values]
+            rows.append([words, _TARGETS[str(target)], *cells])
+    seeds = samples.groupby(MODEL)["again"].nunique()
+    numbers = ", ".join(
+        f"{_TARGETS[name]}: {models} models, {twice} of them twice"
+        for name, (models, twice) in counts.items()
+    )
+    columns = [
+        "",
+        "",
+        "between models",
+        "seeds, eight samples",
+        "seeds, closed forms",
+        "passes, closed forms",
+    ]
     words = (
-        "Standard deviations: between models that differ in their seed only, by closed forms under the "
-        f"paper's target ({len(alike)} models); of one model over up to {runs} seeds of the filter, by eight "
-        f"samples ({models} models); and over two seeds by closed forms "
-        f"({closed.groupby(MODEL).ngroups} models). What is larger than the first column cannot "
+        f"Standard deviations, all at tau = {tau}: between models of equal noise that differ in their seed "
+        "only, by closed forms; of one model over seeds of the filter, by eight samples "
+        f"({int((seeds > 1).sum())} models, up to {seeds.max()} seeds) and by closed forms; and what closed "
+        "forms say of their own error, from how their passes of the filter differ (the root of the mean "
+        f"square over models). By closed forms under {numbers}. What is larger than the first column cannot "
         "tell one model from another."
     )
     return Listing(TRUE, "How far one number can be trusted", words, columns, rows)
+
+
+def particles_listing(repeats: pd.DataFrame, resamples: int) -> Listing:
+    """Return entropy, gap and missing-information ratio by the particles of the paper's estimator.
+
+    With intervals over models of the means over seeds, and the deviation over seeds of one model.
+    """
+    parts = {int(number): part for number, part in repeats.groupby("particles")}
+    first, last = min(parts), max(parts)
+    rows = []
+    for column in ("entropy_bits", "gap", "mir"):
+        means = {number: part.groupby(MODEL)[column].mean().dropna() for number, part in parts.items()}
+        cells = [str(median(values, resamples=resamples)) for values in means.values()]
+        change = (means[last] - means[first]).dropna()
+        rows.append([_FIGURES[column], *cells, str(median(change, resamples=resamples))])
+        spread = [f"{_within(part, column, MODEL):.2g}" for part in parts.values()]
+        rows.append([f"{_FIGURES[column]}: over seeds", *spread, ""])
+    models = repeats.groupby(MODEL).ngroups
+    seeds = ", ".join(f"{part['again'].nunique()} with {number}" for number, part in parts.items())
+    words = (
+        f"The paper's estimator with eight samples: {models} models, seeds of the filter: {seeds}. Medians "
+        "over models of the mean over seeds, with intervals over models; below each the deviation of one "
+        "model over seeds. The last column is the median change over the same models."
+    )
+    columns = ["", *(f"{number} particles" for number in parts), f"{last} less {first}"]
+    return Listing(TRUE, "Particles, seeds and models", words, columns, rows)
 
 
 def _within(table: pd.DataFrame, column: str, keys: list[str]) -> float:
