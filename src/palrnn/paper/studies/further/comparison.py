@@ -42,7 +42,8 @@ def further_listing(
     words = (
         f"The claims that differ under the reading `{reading}`, once more with other segments of the test "
         "series, other seeds of the filter and other weightings of the ITF Fisher, one at a time. The list "
-        "was written down before any of it was computed. The last rows say which claims each of them moves."
+        "was written down before any of it was computed. The last rows say which claims each of them moves. "
+        "A column that lacks models has numbers, of those that are there, and no verdicts."
     )
     heads = ["as it is" if name == reading else name for name in claims]
     return Listing(SHOWN, f"Further readings: {reading}", words, ["claim", "paper", *heads], rows)
