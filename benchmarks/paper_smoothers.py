@@ -34,11 +34,15 @@ REFERENCE = InformationConfig(passes=8, paths=96, sweeps=1, state_paths=2, seed=
 ANCESTORS = InformationConfig(method="ancestors", passes=8, paths=16, state_paths=1)
 GIBBS = InformationConfig(method="gibbs", passes=16, paths=16, state_paths=1)
 STUDY = InformationConfig(passes=64)
-STUDY_REFERENCE = InformationConfig(passes=12, paths=48, sweeps=6, state_paths=2, seed=3000)
-STUDY_MODELS = tuple(
-    f"p{process}-o{observation}-t{tau}-s0"
-    for process, observation in ((0.1, 0.1), (0.3, 0.3), (0.5, 0.5))
-    for tau in (4, 64)
+STUDY_REFERENCE = InformationConfig(passes=36, paths=16, sweeps=6, state_paths=4, seed=3000)
+STUDY_MODELS = (
+    "p0.1-o0.1-t4-s0",
+    "p0.3-o0.3-t4-s0",
+    "p0.5-o0.5-t4-s0",
+    "p0.1-o0.1-t64-s0",
+    "p0.3-o0.3-t64-s0",
+    "p0.5-o0.5-t64-s0",
+    "p0.5-o0.1-t64-s1",
 )
 EIGHT = 8
 WAYS = {
