@@ -112,7 +112,7 @@ def test_the_size_of_the_studies():
     assert (models, geometries) == (own["checkpoint"], own["geometry"])
     assert models + more == tasks["checkpoint"] + tasks["forced"]
     assert tasks["checkpoint"] == len(rows_of("checkpoints.csv"))
-    assert geometries + other == tasks["geometry"] + tasks["truth"] + tasks["spectra"]
+    assert geometries + other == sum(tasks[kind] for kind in ("geometry", "further", "truth", "spectra"))
     assert tuned == sum(row["configuration"] != "baseline" for row in rows_of("evidence.csv"))
     counted = said(ROOT / "results" / "README.md", r"`paper/` holds ([\d,]+) tasks, (\d+) models")
     assert [int(number.replace(",", "")) for number in counted] == [sum(tasks.values()), tasks["checkpoint"]]
