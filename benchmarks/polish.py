@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import math
 import time
 from pathlib import Path
 from typing import Any
@@ -39,8 +38,8 @@ from palrnn.paper.zoo import load_from_zoo
 BEGIN, END = "<!-- table of benchmarks/polish.py -->", "<!-- end of polish -->"
 PAPER = Path(__file__).parent.parent / "results" / "paper"
 TAUS, STARTS, LONG, LENGTH, DISCARD, SEED = (4, 8, 16, 32), 10, 100_000, 9000, 1000, 0
-#: What is done: the margin of the penalty, minus infinity for none.
-ARMS = {"polished": {}, "trained on": {"margin": -math.inf}}
+#: What is done: the margin of the penalty, or none.
+ARMS = {"polished": {}, "trained on": {"margin": None}}
 
 
 def sampled(dying: int, living: int) -> list[tuple[str, bool]]:

@@ -14,6 +14,13 @@ _BAYES: Kinds = {"particles": v.size(), "target": v.choice(), "seed": v.seed(), 
 _RESAMPLING: Kinds = {"resampling": v.choice(), "ess_threshold": v.number(least=0.0)}
 _CONFIG: Kinds = {"config": v.instance(optional=True), "settings": None}
 _BAYES_CONFIG: Kinds = {name: kind for name, kind in _BAYES.items() if name != "progress"} | _RESAMPLING
+_DRAWING: Kinds = {
+    "paths": v.size(),
+    "states_per_path": v.size(),
+    "method": v.choice(optional=True),
+    "sweeps": v.size(),
+    "seed": v.seed(),
+}
 _PATHS: Kinds = {
     "states": v.choice(),
     "passes": v.size(),
@@ -55,6 +62,7 @@ def _inference() -> dict[str, Row]:
             },
         ),
         "FilterConfig": Row({}, _BAYES_CONFIG),
+        "SampleConfig": Row({}, _DRAWING),
         "rbpf": Row(
             {"model": model, "x": x[:12], "particles": 4},
             {
@@ -86,14 +94,7 @@ def _inference() -> dict[str, Row]:
         ),
         "smooth": Row(
             {"filtered": filtered, "paths": 2},
-            {
-                "filtered": v.instance(),
-                "paths": v.size(),
-                "states_per_path": v.size(),
-                "seed": v.seed(),
-                "method": v.choice(optional=True),
-                "sweeps": v.size(),
-            },
+            {"filtered": v.instance()} | _DRAWING | _CONFIG,
             nan=True,  # the gate inputs, which the paper's target does not draw
         ),
         "fit_noise": Row(

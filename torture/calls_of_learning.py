@@ -67,6 +67,21 @@ def _forcing() -> dict[str, Row]:
             },
             nan=True,
         ),
+        "polish": Row(
+            {"model": drift, "x": x, "config": config, "rounds": 1, "updates": 2, "every": 1, "steps": 1000},
+            {
+                "model": v.instance(),
+                "x": v.series(x, trials=True, gaps=True),
+                "config": v.instance(),
+                "rounds": v.size(),
+                "updates": v.size(),
+                "every": v.size(),
+                "rate": v.number(above=0.0),
+                "margin": v.number(optional=True),
+                "steps": v.size(1000),
+                "progress": None,
+            },
+        ),
         "train": Row(
             {"x": x, "config": config, "inputs": inputs(), "heldout": x, "heldout_inputs": inputs()},
             {

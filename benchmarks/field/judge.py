@@ -93,7 +93,7 @@ def judged(
     true = flow.spectrum.exponents
     stays, nothing = life.counts.get("diverges", 0) == 0, np.full(len(true), np.nan)
     own = exponents(starts[0], False) if stays else nothing
-    card = exponents(starts[0], True) if stays and samples_flow(model, flow.rows, scale) else own
+    card = exponents(starts[0], True) if stays and samples_flow(model, flow.rows, starts[0]) else own
     scores = scored(model, scale, starts, flow.stretches)
     found = {
         "fates": life.counts,

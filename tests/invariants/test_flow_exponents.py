@@ -218,11 +218,12 @@ def test_the_score_card_of_a_flow_has_its_exponents_and_those_of_the_map(learned
 def test_a_series_that_jumps_and_a_model_with_noise_have_those_of_the_map(learned):
     model, scale, x = learned
     jumps = np.random.default_rng(0).standard_normal((500, 3))
-    assert samples_flow(model, x)
+    start = scale.transform(x[0])
+    assert samples_flow(model, x, start)
     assert not samples_flow(model, jumps)
     # noise of observation is not the model's; ten steps at once are too coarse to tell where the path goes
     noisy = x + 0.4 * x.std(axis=0) * np.random.default_rng(1).standard_normal(x.shape)
-    assert samples_flow(model, noisy)
+    assert samples_flow(model, noisy, start)
     assert not samples_flow(model, x[::10])
     assert not samples_flow(PALRNN(model, 0.1, 0.1, 0.1), x)
     spectra = quantities_of_interest(model, x, standardizer=scale, steps=500).lyapunov
@@ -249,7 +250,8 @@ def test_sums_of_a_map_are_smooth_but_no_path(rate):
     y = model.rollout(np.array([0.0]), 8000).states[1000:, :1]
     near = np.corrcoef(y[1:, 0], y[:-1, 0])[0, 1]
     assert near > 0.85  # as smooth as samples of a flow, by this
-    assert not samples_flow(model, y)
+    assert samples_flow(model, y)  # the series alone does not tell
+    assert not samples_flow(model, y, y[0])
     # the tent's slopes are 1.8: its exponent is the largest of the map, by a flow's it would be far less
     card = scorecard(model, y, dt=1.0, steps=2000, long_steps=1000, pairs=2)
     assert card.hard.lyapunov is not None
@@ -263,20 +265,21 @@ def test_a_cycle_of_three_steps_is_no_path(learned):
     _, scale, x = learned
     turn = np.array([[np.cos(2.1), -np.sin(2.1)], [np.sin(2.1), np.cos(2.1)]])
     jumping = ALRNN(np.zeros(2), turn, np.zeros(2), np.eye(2), 0)
-    assert not samples_flow(jumping, scale.transform(x)[:, :2])
+    assert not samples_flow(jumping, x[:, :2], scale.transform(x[0])[:2])
 
 
 def test_a_model_that_rests_or_diverges_says_nothing_against_smooth_data(learned):
     _, scale, x = learned
     for rate in (0.5, 3.0):
-        assert samples_flow(ALRNN(np.full(3, rate), np.zeros((3, 3)), np.zeros(3), np.eye(3), 0), x, scale)
+        ending = ALRNN(np.full(3, rate), np.zeros((3, 3)), np.zeros(3), np.eye(3), 0)
+        assert samples_flow(ending, x, scale.transform(x[0]))
 
 
 def test_gaps_hide_no_flow(learned):
     model, scale, x = learned
     gaps = x[:3000].copy()
     gaps[np.random.default_rng(2).random(gaps.shape) < 0.1] = np.nan
-    assert samples_flow(model, gaps, scale)
+    assert samples_flow(model, gaps, scale.transform(x[0]))
 
 
 def test_what_has_no_path_of_its_own_is_refused(learned):

@@ -128,7 +128,7 @@ def polish(
     updates: int = 250,
     every: int = 10,
     rate: float = 1e-4,
-    margin: float = 2e-3,
+    margin: float | None = 2e-3,
     steps: int = 100_000,
     progress: Progress | None = None,
 ) -> Polished:
@@ -139,7 +139,7 @@ def polish(
     are made, at ``rate``; after ``every`` of them the places where runs ended are pushed towards a growth of
     ``margin`` per step, of a cycle across its path. Runs of ``steps`` steps from twenty rows of ``x`` judge,
     and D_stsp of shorter ones. A model that lives is returned as it is, and so is one that does not in the
-    end, or scores worse. ``margin=-inf`` pushes nothing: that is plain training, of which the first model
+    end, or scores worse. ``margin=None`` pushes nothing: that is plain training, of which the first model
     that lives is kept. Of a PAL-RNN the drift is polished.
     """
     drift = drift_of(model)
@@ -148,8 +148,12 @@ def polish(
     config = as_instance(config, "config", TrainConfig)
     rounds, updates = as_int(rounds, "rounds", least=1), as_int(updates, "updates", least=1)
     every, rate = as_int(every, "every", least=1, most=BLOCK), as_float(rate, "rate", above=0.0)
-    margin = margin if margin == -np.inf else as_float(margin, "margin")
+    margin = None if margin is None else as_float(margin, "margin")
     trials = training_trials(x, config.sequence_length)
+    if trials[0].shape[1] != drift.observed_dim:
+        raise ValueError(
+            f"x must have the {drift.observed_dim} columns of the model, got {trials[0].shape[1]}"
+        )
     pin_blas()
     if not can_judge(trials):
         raise ValueError("x must hold two stretches in which every column varies, to judge models by")
@@ -206,7 +210,7 @@ def _places(sinks: Sequence[Sink]) -> str:
 
 
 def _trained(
-    state: TrainState, batches: Batches, end: int, every: int, sinks: list[Sink], margin: float
+    state: TrainState, batches: Batches, end: int, every: int, sinks: list[Sink], margin: float | None
 ) -> TrainState:
     """Return the state at update ``end``; ``sinks`` are replaced by where they are then."""
     # how far updates by a rate move the parameters, if each moves all of them
@@ -214,7 +218,7 @@ def _trained(
     while state.done < end:
         stop = min(end, (state.done // BLOCK + 1) * BLOCK, state.done + every)
         state = advanced(state, batches, stop)
-        if margin > -np.inf:
+        if margin is not None:
             state = _pushed(state, sinks, margin, reach)
     return state
 

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats, as_float, as_instance, as_int, as_series, one_of
+from palrnn.engine.checks import Floats, as_float, as_instance, as_int, one_of
 from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
 from palrnn.geometry.posterior import ModelDraws
 from palrnn.geometry.reflection import has_refits, reflected
 from palrnn.invariants import FixedPoints, fixed_points, quantities_of_interest, samples_flow
+from palrnn.invariants.quantities import first_point
 from palrnn.model import drift_of
 from palrnn.model.engine import codes
 
@@ -126,13 +127,13 @@ def model_bars(
     as_instance(posterior, "posterior", ModelDraws)
     drift = drift_of(posterior.model)
     seen = drift.observed_dim
-    as_series(reference, "reference", dim=seen, allow_nan=True)
+    start = first_point(reference, standardizer, seen)
     scale = Standardizer(np.zeros(seen), np.ones(seen)) if standardizer is None else standardizer
     names = columns or tuple(f"x{k + 1}" for k in range(seen))
     models = [drift, *posterior.sample(as_int(count, "count", least=2), seed=seed)]
     how: dict[str, Any] = {"standardizer": scale, "steps": as_int(steps, "steps", least=20)}
     how |= {"discard": discard, "dt": dt, "k": None, "seed": seed}
-    how["flow"] = samples_flow(drift, reference, scale) if flow is None else flow
+    how["flow"] = samples_flow(drift, reference, start) if flow is None else flow
     most, followed = as_int(exponents, "exponents", least=1), None
     found, again, others = (list[dict[str, float]]() for _ in range(3))
     with listening(progress, "error bars") as report:

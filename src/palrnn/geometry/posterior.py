@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palrnn.data import Standardizer
-from palrnn.engine.checks import Floats, as_float, as_floats, as_instance, as_int, as_series, one_of
+from palrnn.engine.checks import Floats, as_float, as_floats, as_instance, as_int, one_of
 from palrnn.engine.kernel import pin_blas
 from palrnn.engine.plain import plain
 from palrnn.engine.progress import Progress, listening
 from palrnn.engine.seeds import generator
 from palrnn.invariants import quantities_of_interest, samples_flow
+from palrnn.invariants.quantities import first_point
 from palrnn.model import PALRNN, Surrogate, drift_of
 
 
@@ -186,14 +187,15 @@ def invariant_error_bars(
     this does not.
     """
     as_instance(posterior, "posterior", ModelDraws)
-    as_series(reference, "reference", allow_nan=True)
+    drift = drift_of(posterior.model)
+    start = first_point(reference, standardizer, drift.observed_dim)
     steps = as_int(steps, "steps", least=20)
     models = [posterior.model, *posterior.sample(as_int(draws, "draws", least=1), seed=seed)]
     how: dict[str, Any] = {"inputs": inputs, "standardizer": standardizer, "steps": steps}
     how |= {"discard": discard, "dt": dt, "seed": seed}
     found = np.full((len(models), 2), np.nan)
     if flow is None:
-        flow = samples_flow(drift_of(posterior.model), reference, standardizer)
+        flow = samples_flow(drift, reference, start)
     with listening(progress, "error bars") as report:
         for i, model in enumerate(models):
             across = flow and not isinstance(model, PALRNN)

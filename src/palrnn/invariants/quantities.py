@@ -39,16 +39,14 @@ _FEWEST = 20
 _LOOK, _SETTLE = 1000, 200
 
 
-def samples_flow(
-    model: Surrogate | PALRNN, series: ArrayLike, standardizer: Standardizer | None = None
-) -> bool:
+def samples_flow(model: Surrogate | PALRNN, series: ArrayLike, start: ArrayLike | None = None) -> bool:
     """Return whether free runs of a model of ``series (T, N)`` are samples of a flow.
 
     They are where nothing drives the series and each coordinate is nearly what it was a step before, but for
-    noise of observation (`noise_level`), and where the model's own run, from the first whole row of the
-    series, in coordinates of ``standardizer`` if that is given, hardly turns from step to step: sums of what
-    a map gives are smooth, too, but go to and fro. Runs of a PAL-RNN, which has noise, are no samples of a
-    flow, nor are series with a column that does not vary.
+    noise of observation (`noise_level`), and where the model's own run, from ``start`` in its coordinates
+    (without one only the series is asked), hardly turns from step to step: sums of what a map gives are
+    smooth, too, but go to and fro. Runs of a PAL-RNN, which has noise, are no samples of a flow, nor are
+    series with a column that does not vary.
     """
     x = as_series(series, "series", allow_nan=True)
     if isinstance(model, PALRNN) or input_dim(model) > 0 or len(x) < _FEWEST:
@@ -59,8 +57,17 @@ def samples_flow(
     clean = 1.0 - (noise_level(x) / np.nanstd(x, axis=0)) ** 2
     if not (near > FINE * clean).all():
         return False
-    first = x[first_whole_row(x, "series")]
-    return _hardly_turns(model, first if standardizer is None else standardizer.transform(first))
+    return start is None or _hardly_turns(model, as_shape(start, "start", (model.observed_dim,)))
+
+
+def first_point(reference: ArrayLike, standardizer: Standardizer | None, dim: int) -> Floats:
+    """Return the first whole row of raw ``reference (T, dim)``, in coordinates of ``standardizer``."""
+    x = as_series(reference, "reference", dim=dim, allow_nan=True)
+    row = x[first_whole_row(x, "reference")]
+    if standardizer is None:
+        return row
+    as_instance(standardizer, "standardizer", Standardizer)
+    return standardizer.transform(row)
 
 
 def _hardly_turns(drift: Surrogate, start: Floats) -> bool:

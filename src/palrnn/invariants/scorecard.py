@@ -232,9 +232,9 @@ def scorecard(
     asked = k if k is None or k == "dimension" else min(as_int(k, "k", least=1), drift.latent_dim)
     run["k"] = asked
     scale = standardizer or Standardizer(np.zeros(drift.observed_dim), np.ones(drift.observed_dim))
-    flow = samples_flow(drift, truth, scale) if flow is None else bool(flow)
-    hard = quantities_of_interest(drift, truth, flow=flow, **run)
     first = scale.transform(truth[first_whole_row(truth, "reference")])
+    flow = samples_flow(drift, truth, first) if flow is None else bool(flow)
+    hard = quantities_of_interest(drift, truth, flow=flow, **run)
     how: dict[str, Any] = {"steps": len(truth), "discard": discard, "dt": dt, "k": asked, "seed": seed}
     if flow and hard.lyapunov is not None:
         hard = replace(hard, map_lyapunov=lyapunov_spectrum(drift, first, **how))

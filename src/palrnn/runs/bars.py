@@ -60,7 +60,7 @@ def has_flow(run: Reconstruction) -> bool:
     The true system says so where it is known: the held-out rows may have too much noise to tell.
     """
     series = run.held if run.system is None else run.system.simulate(_ROWS, dt=run.dt or 1.0, discard=_ROWS)
-    return samples_flow(run.drift, series, run.standardizer)
+    return samples_flow(run.drift, series, run.x[first_whole_row(run.x, "reference")])
 
 
 def training_data(run: Reconstruction, data: Any = None) -> Dataset:

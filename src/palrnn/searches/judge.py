@@ -149,7 +149,7 @@ def judge_model(
     dstsp = float(np.median(np.minimum(scores.dstsp, _FAR)))
     pace = float(np.median(scores.spectrum_distance))
     rough, chaotic = 0.0, None
-    if samples_flow(model, data.longest):
+    if samples_flow(model, data.longest, points[0]):
         rough, chaotic = _exponents(model, points[_ROUGH_STARTS], exponent, life.viable)
     found: Verdict = quick_verdict(life, dstsp, floor, data.longest, spectrum=(pace, rhythm), chaotic=chaotic)
     along = data.validation_inputs
