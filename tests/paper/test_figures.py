@@ -57,7 +57,7 @@ def test_artefacts_say_with_how_many_particles_each_entropy_was_measured() -> No
     samples = gap_table()
     exact = samples.assign(entropy_bound=8.0)
     tables = {SAMPLES: samples, NAMES["paper"]: exact, NAMES["exact"]: exact}
-    figure = artefacts_figure(Estimates(tables, "overlap50", 100))
+    figure = artefacts_figure(Estimates(tables, "overlap50", 100, {}))
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == [
         "eight samples, paper's target, 64 particles",

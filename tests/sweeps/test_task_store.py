@@ -13,6 +13,7 @@ from oracles.rehearsal import FAIL, SUM, chain
 
 from palrnn.engine.files import append_line
 from palrnn.sweeps import Job, Kind, Outcome, Store, Task, closure, execute
+from palrnn.sweeps.archive import restore_times, write_archive
 from palrnn.sweeps.status import computation_rows, seconds_left
 from palrnn.sweeps.store import line_bytes, read_lines
 from palrnn.sweeps.task import machine
@@ -126,6 +127,19 @@ def test_the_machine_says_how_wide_its_registers_are(monkeypatch) -> None:
         monkeypatch.setattr("palrnn.sweeps.task.has_wide_registers", lambda wide=wide: wide)
         assert machine().endswith(end)
     machine.cache_clear()
+
+
+def test_a_run_that_its_archive_brings_back_counts_once(tmp_path) -> None:
+    store = Store(tmp_path)
+    with store.session():
+        store.beat([], workers=2, engine="local", purpose="paper")
+    write_archive(store, [])
+    # nothing was appended yet: the archive knows the run, and so does its sign of life
+    restore_times(store)
+    assert len(Store(tmp_path).sessions()) == 1
+    with Store(tmp_path).session():
+        pass
+    assert len(Store(tmp_path).sessions()) == 1
 
 
 def test_asking_for_the_status_does_not_turn_a_run_away(tmp_path) -> None:

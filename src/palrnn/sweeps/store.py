@@ -114,8 +114,8 @@ class Store:
             for cut_off in self.folder.glob("tasks/*/.*.tmp"):
                 cut_off.unlink()
             if self._run_path.is_file():
-                if last := self.run():
-                    append_line(self.folder / SESSIONS, line_bytes(last | {"running": []}))
+                for last in self.sessions()[len(read_lines(self.folder / SESSIONS)) :]:
+                    append_line(self.folder / SESSIONS, line_bytes(last))
                 self._run_path.unlink()
             yield
 
@@ -151,8 +151,10 @@ class Store:
 
     def sessions(self) -> list[dict[str, Any]]:
         """All runs in this folder so far, the last one included: as `run`, with nothing under way."""
-        last = [self.run() | {"running": []}] if self.run() else []
-        return [*read_lines(self.folder / SESSIONS), *last]
+        before, last = read_lines(self.folder / SESSIONS), self.run()
+        # an archive holds the last run, too, and may have been put back beside it
+        new = [last | {"running": []}] if last else []
+        return [*before, *(run for run in new if run not in before)]
 
     def alive(self) -> bool:
         """Whether a run is at work here now; on another machine, whether it gave a sign of life lately."""
