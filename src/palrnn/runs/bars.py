@@ -32,6 +32,7 @@ from palrnn.geometry.itf import ForcedDivergenceError
 from palrnn.geometry.reflection import has_refits
 from palrnn.inference import FewPathsWarning, FilterDiedError
 from palrnn.invariants import samples_flow
+from palrnn.invariants.quantities import first_point
 from palrnn.model import PALRNN, Forcing, drift_of
 from palrnn.runs.folder import ENSEMBLE
 
@@ -60,7 +61,8 @@ def has_flow(run: Reconstruction) -> bool:
     The true system says so where it is known: the held-out rows may have too much noise to tell.
     """
     series = run.held if run.system is None else run.system.simulate(_ROWS, dt=run.dt or 1.0, discard=_ROWS)
-    return samples_flow(run.drift, series, run.x[first_whole_row(run.x, "reference")])
+    start = first_point(series, run.standardizer, run.drift.observed_dim)
+    return samples_flow(run.drift, series, start)
 
 
 def training_data(run: Reconstruction, data: Any = None) -> Dataset:
