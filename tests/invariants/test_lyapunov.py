@@ -11,7 +11,7 @@ from oracles.plain_invariants import qr_exponents
 from palrnn import ALRNN, PALRNN, lyapunov_spectrum
 from palrnn.data.systems import lorenz63_system, lorenz96_system, rossler_system
 from palrnn.invariants import DivergenceError, cycles, kaplan_yorke_dimension
-from palrnn.invariants.lyapunov import neutral_part
+from palrnn.invariants.exponents import neutral_part
 
 
 def _model(seed=0):

@@ -1,15 +1,11 @@
 """Is it the same dynamics: D_stsp, D_H, Lyapunov exponents, forecast error, fixed points, symbols."""
 
 from palrnn.invariants.cycles import Cycle, cycles
+from palrnn.invariants.exponents import DivergenceError, LyapunovSpectrum, kaplan_yorke_dimension
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import Floor, dstsp_floor, spectrum_floor
 from palrnn.invariants.free_run import FreeRun, free_run
-from palrnn.invariants.lyapunov import (
-    DivergenceError,
-    LyapunovSpectrum,
-    kaplan_yorke_dimension,
-    lyapunov_spectrum,
-)
+from palrnn.invariants.lyapunov import lyapunov_spectrum
 from palrnn.invariants.over_starts import StartScores
 from palrnn.invariants.prediction import PredictionError, prediction_error, valid_prediction_time
 from palrnn.invariants.quantities import (

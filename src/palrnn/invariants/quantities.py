@@ -18,8 +18,9 @@ from palrnn.data import Standardizer, noise_level
 from palrnn.data.timescale import autocorrelation
 from palrnn.engine.checks import Floats, as_instance, as_int, as_series, as_shape
 from palrnn.engine.gaps import first_whole_row
+from palrnn.invariants.exponents import DivergenceError, LyapunovSpectrum
 from palrnn.invariants.free_run import free_run
-from palrnn.invariants.lyapunov import DivergenceError, HowMany, LyapunovSpectrum, lyapunov_spectrum
+from palrnn.invariants.lyapunov import HowMany, lyapunov_spectrum
 from palrnn.invariants.spectrum import spectrum_distance
 from palrnn.invariants.state_space import StateSpaceDivergence, delay_for, dstsp
 from palrnn.model import BOUND, PALRNN, Surrogate, drift_of

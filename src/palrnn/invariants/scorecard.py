@@ -17,18 +17,11 @@ from palrnn.engine.display import Display, curves_svg
 from palrnn.engine.gaps import first_whole_row
 from palrnn.engine.plain import plain
 from palrnn.engine.seeds import generator
+from palrnn.invariants.exponents import LONG_EXPONENT, DivergenceError, LyapunovSpectrum, has_grown
 from palrnn.invariants.fixed_points import FixedPoints, fixed_points
 from palrnn.invariants.floors import SETTLE, Floor, score_floors
 from palrnn.invariants.free_run import drives_from
-from palrnn.invariants.lyapunov import (
-    LONG_EXPONENT,
-    DivergenceError,
-    HowMany,
-    LyapunovSpectrum,
-    has_grown,
-    lyapunov_spectrum,
-    reference_spectrum,
-)
+from palrnn.invariants.lyapunov import HowMany, lyapunov_spectrum, reference_spectrum
 from palrnn.invariants.over_starts import StartScores, scores_over_starts
 from palrnn.invariants.prediction import PredictionError, prediction_error
 from palrnn.invariants.quantities import Quantities, quantities_of_interest, samples_flow

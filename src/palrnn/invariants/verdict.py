@@ -31,8 +31,8 @@ from palrnn.engine.checks import Floats
 from palrnn.invariants.repetition import Repetition
 
 if TYPE_CHECKING:
+    from palrnn.invariants.exponents import LyapunovSpectrum
     from palrnn.invariants.floors import Floor
-    from palrnn.invariants.lyapunov import LyapunovSpectrum
     from palrnn.invariants.scorecard import Scorecard
     from palrnn.invariants.viability import Fate, Viability
 

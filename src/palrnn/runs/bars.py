@@ -39,6 +39,7 @@ from palrnn.runs.folder import ENSEMBLE
 if TYPE_CHECKING:
     from palrnn.runs.reconstruction import Reconstruction
     from palrnn.runs.settings import BarSettings
+    from palrnn.runs.state import RunState
 
 #: Ensembles that `palrnn.bootstrap` trains, the recommended one first.
 ENSEMBLES = ("reflected", "varied", "blocks", "denoised", "seeds")
@@ -111,7 +112,7 @@ def ensemble(run: Reconstruction, method: str, data: Any, **settings: Any) -> An
     return train(training_data(run, data), base=run, method=method, **settings)
 
 
-def kept_ensemble(run: Reconstruction) -> Any:
+def kept_ensemble(run: RunState) -> Any:
     """Return the ensemble that was trained last in the folder of ``run``, if it is of this very model."""
     if run.folder is None or not (run.folder.findings / ENSEMBLE).is_dir():
         return None

@@ -34,8 +34,8 @@ from palrnn.invariants import (
     spectrum_floor,
     viability,
 )
+from palrnn.invariants.exponents import GROWN, LONG_EXPONENT, has_grown
 from palrnn.invariants.free_run import drives_from
-from palrnn.invariants.lyapunov import GROWN, LONG_EXPONENT, has_grown
 from palrnn.invariants.over_starts import scores_over_starts
 from palrnn.invariants.verdict import ended_fates, excess_over, quick_verdict
 from palrnn.invariants.viability import spread_rows
